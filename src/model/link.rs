@@ -1,0 +1,228 @@
+//! What each host knows of the link that leads to the other one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::host::Role;
+use super::outcome::{Fact, Outcome};
+use crate::units::{BitRate, Mtu};
+
+/// The links of both ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkSection {
+    /// The PC's.
+    pub pc: Outcome<HostLink>,
+    /// The NAS's.
+    pub nas: Outcome<HostLink>,
+}
+
+impl LinkSection {
+    /// The link of one end.
+    pub const fn of(&self, role: Role) -> &Outcome<HostLink> {
+        match role {
+            Role::Pc => &self.pc,
+            Role::Nas => &self.nas,
+        }
+    }
+}
+
+/// The interface that carries the traffic to the peer, with everything below it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLink {
+    /// Our address towards the peer.
+    pub local: IpAddr,
+    /// The peer's address.
+    pub peer: IpAddr,
+    /// The next hop, when the peer is not in our subnet.
+    pub gateway: Outcome<Option<IpAddr>>,
+    /// The interfaces from the one of the route down to the physical ports; never empty.
+    pub stack: Vec<Interface>,
+    /// The real speed of the cable as the user stated it with `--link-speed`.
+    pub stated_speed_bps: Option<BitRate>,
+}
+
+impl HostLink {
+    /// The interface that the route names.
+    pub fn top(&self) -> Option<&Interface> {
+        self.stack.first()
+    }
+}
+
+/// One network interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// What it is.
+    pub kind: InterfaceKind,
+    /// Its MTU.
+    pub mtu: Outcome<Fact<Mtu>>,
+    /// Its speed as negotiated. A virtual interface's claim is no evidence about a cable: see `kind`.
+    pub speed_bps: Outcome<Fact<BitRate>>,
+    /// Its duplex.
+    pub duplex: Outcome<Fact<Duplex>>,
+    /// Whether it negotiates.
+    pub autoneg: Outcome<Fact<bool>>,
+    /// The kernel's driver.
+    pub driver: Outcome<Fact<String>>,
+    /// The bus that it is on.
+    pub bus: Outcome<Bus>,
+    /// The speeds that it can do, offers, and is offered.
+    pub modes: Outcome<LinkModes>,
+    /// The bond's facts, when it is one.
+    pub bond: Option<Bond>,
+    /// How often the carrier changed since boot.
+    pub carrier_changes: Outcome<u64>,
+    /// Whether it has a carrier.
+    pub carrier: Outcome<bool>,
+    /// Features that are off though the driver offers them, or on: name and state.
+    pub offloads: Outcome<BTreeMap<String, bool>>,
+    /// The counters when the run began.
+    pub counters: Outcome<Counters>,
+}
+
+/// What kind of interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterfaceKind {
+    /// A port with a cable.
+    Physical,
+    /// A port of a virtual machine (virtio, vmxnet3, hv_netvsc, xen).
+    VirtualMachine,
+    /// A pair of virtual ports, as containers have.
+    Veth,
+    /// A link aggregation by the bonding driver.
+    Bond,
+    /// A link aggregation by the team driver.
+    Team,
+    /// A software switch.
+    Bridge,
+    /// A VLAN on another interface.
+    Vlan,
+    /// macvlan or ipvlan on another interface.
+    Macvlan,
+    /// A tunnel or VPN (tun, WireGuard, gre, vxlan).
+    Tunnel,
+    /// Wi-Fi.
+    Wifi,
+    /// The loopback interface: no network at all.
+    Loopback,
+    /// Something that this version does not know, or that the system does not tell.
+    Unknown,
+}
+
+impl InterfaceKind {
+    /// Whether its claimed speed tells nothing about a cable.
+    pub const fn speed_is_no_evidence(self) -> bool {
+        matches!(
+            self,
+            Self::VirtualMachine | Self::Veth | Self::Bridge | Self::Macvlan | Self::Tunnel | Self::Loopback | Self::Unknown
+        )
+    }
+}
+
+/// Duplex of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Duplex {
+    /// Both ways at once.
+    Full,
+    /// One way at a time.
+    Half,
+}
+
+/// The bus of a port: what it gives and what it could give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bus {
+    /// `pci`, `usb`, `virtio`, `platform` …
+    pub kind: String,
+    /// The rate of the slowest part of the way to the root, before the bus's own overhead.
+    pub rate_bps: Option<Fact<BitRate>>,
+    /// What the device itself could do at most.
+    pub max_rate_bps: Option<Fact<BitRate>>,
+    /// For people: `PCIe 5.0 GT/s x1`, `USB 480 Mbit/s`.
+    pub description: String,
+}
+
+/// Speeds of the link modes, each list ascending and without doubles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkModes {
+    /// What the port can do according to its driver; old drivers leave speeds out.
+    pub supported_bps: Vec<BitRate>,
+    /// What it offers to the partner.
+    pub advertised_bps: Vec<BitRate>,
+    /// What the partner offers; empty when unknown.
+    pub partner_bps: Vec<BitRate>,
+}
+
+/// A link aggregation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bond {
+    /// The mode as the kernel names it, such as `802.3ad`.
+    pub mode: String,
+    /// The transmit hash policy, such as `layer2`; none where the mode has none.
+    pub hash_policy: Option<String>,
+    /// The ports.
+    pub ports: Vec<BondPort>,
+    /// The partner's system address under LACP; all zero means that nobody answers.
+    pub partner_mac: Option<String>,
+    /// The aggregator in use.
+    pub active_aggregator: Option<u32>,
+    /// The number of ports in the active aggregator.
+    pub active_ports: Option<u32>,
+}
+
+/// One port of a link aggregation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BondPort {
+    /// The port's interface.
+    pub name: String,
+    /// Its speed, unless unknown.
+    pub speed_bps: Option<BitRate>,
+    /// Its duplex, unless unknown.
+    pub duplex: Option<Duplex>,
+    /// Whether its link is up.
+    pub up: Option<bool>,
+    /// Whether it carries traffic now (active port of active-backup).
+    pub active: Option<bool>,
+    /// How often its link failed.
+    pub failures: Option<u64>,
+    /// Its aggregator under LACP.
+    pub aggregator: Option<u32>,
+    /// Actor's and partner's churn state, as the kernel words them.
+    pub churn: Option<[String; 2]>,
+    /// Our LACP port state bits.
+    pub actor_state: Option<u32>,
+    /// The partner's LACP port state bits.
+    pub partner_state: Option<u32>,
+}
+
+/// Counters of an interface by name, such as `rx_bytes`; a difference of two snapshots has the same shape.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Counters(pub BTreeMap<String, u64>);
+
+impl Counters {
+    /// What grew from `before` to `self`; names that did not move are left out.
+    pub fn since(&self, before: &Self) -> Self {
+        Self(
+            self.0
+                .iter()
+                .filter_map(|(name, now)| {
+                    let grown = now.saturating_sub(before.0.get(name).copied().unwrap_or(*now));
+                    (grown > 0).then(|| (name.clone(), grown))
+                })
+                .collect(),
+        )
+    }
+
+    /// The value of one counter, if it is there.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+}
+
+/// Counters of several interfaces, by interface name.
+pub type CountersByInterface = BTreeMap<String, Counters>;

@@ -1,0 +1,17 @@
+//! The report document: plain data, no decisions, no I/O. All facts and results of a run live here.
+
+pub mod copy;
+pub mod cpu;
+pub mod document;
+pub mod finding;
+pub mod host;
+pub mod link;
+pub mod mtu;
+pub mod outcome;
+pub mod plan;
+pub mod storage;
+pub mod throughput;
+
+pub use document::Document;
+pub use host::{Direction, Role};
+pub use outcome::{Fact, Outcome, Source};

@@ -1,0 +1,1 @@
+//! cpu, to be filled.

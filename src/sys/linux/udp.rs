@@ -1,0 +1,1 @@
+//! udp, to be filled.

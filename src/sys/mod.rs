@@ -1,0 +1,21 @@
+//! The seam to the operating system, and the only place with `unsafe`.
+//!
+//! `linux` and `portable` hold the same functions. `portable` uses what `std` and `socket2` offer
+//! everywhere and says of the rest that this system does not tell; the feature `portable` chooses it
+//! on Linux too, so that it is compiled and tested there.
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod linux;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use linux as imp;
+
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+mod portable;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+use portable as imp;
+
+mod stop;
+
+pub use stop::Stop;
+
+pub use imp::{cpu, file, host, net, tcp, udp};

@@ -1,0 +1,8 @@
+//! The `portable` side of the seam.
+
+pub mod cpu;
+pub mod file;
+pub mod host;
+pub mod net;
+pub mod tcp;
+pub mod udp;

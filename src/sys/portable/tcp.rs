@@ -1,0 +1,1 @@
+//! tcp, to be filled.
