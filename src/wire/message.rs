@@ -1,0 +1,215 @@
+//! What the two ends say to each other on the control connection.
+//!
+//! The client asks, the agent answers each [`Request`] with one [`Reply`], in order. Between them both
+//! ends send `Alive` once a second, so that a dead peer is noticed although no data moves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::copy::Place;
+use crate::model::cpu::{CpuWindow, HostCpu};
+use crate::model::host::{Direction, Host};
+use crate::model::link::{CountersByInterface, HostLink};
+use crate::model::mtu::PathMtu;
+use crate::model::outcome::Outcome;
+use crate::model::storage::DiskResult;
+use crate::model::throughput::{Bins, ReceiverEnd, SenderEnd};
+use crate::units::{ByteSize, Elapsed};
+
+/// The right to open one data connection, or to use UDP in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub [u8; 16]);
+
+/// What the client asks of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// I am still here; no reply.
+    Alive,
+    /// What are you, and what do you know of the link to me?
+    Describe,
+    /// Give me the right to open so many data connections.
+    Tokens {
+        /// How many; at most [`MOST_STREAMS`].
+        count: u32,
+    },
+    /// Search the path MTU towards me.
+    SearchMtu {
+        /// The largest time for it.
+        budget_us: Elapsed,
+    },
+    /// Use the data connections with these tokens for a pass.
+    Pass(PassRequest),
+    /// Measure your cipher ceilings.
+    Ciphers {
+        /// The time for each cipher.
+        each_us: Elapsed,
+    },
+    /// Measure your directory without the network.
+    Disk {
+        /// The time for writing, and again for reading.
+        each_us: Elapsed,
+        /// The most to write.
+        max_bytes: ByteSize,
+    },
+    /// Take part in a copy over a data connection.
+    Copy(CopyRequest),
+    /// Begin to sample your CPU.
+    StartSampling,
+    /// End that and tell me.
+    StopSampling,
+    /// This was all.
+    Bye,
+}
+
+/// A pass of the throughput test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PassRequest {
+    /// The way of the data.
+    pub direction: Direction,
+    /// The data connections, already opened by the client.
+    pub tokens: Vec<Token>,
+    /// How long the sender sends.
+    pub duration_us: Elapsed,
+    /// The largest segment to use, if the path needs it.
+    pub mss_clamp_bytes: Option<u32>,
+    /// The congestion control for the agent's sending; none for the host's default.
+    pub congestion: Option<String>,
+}
+
+/// A copy of the raw lane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyRequest {
+    /// The way of the data.
+    pub direction: Direction,
+    /// The data connection.
+    pub token: Token,
+    /// Where the agent's end of the data is: its memory, or the directory that `serve` was given.
+    pub place: Place,
+    /// The seed of the content.
+    pub seed: u64,
+    /// How long the sender sends.
+    pub budget_us: Elapsed,
+    /// The most to move.
+    pub max_bytes: ByteSize,
+    /// The largest segment to use, if the path needs it.
+    pub mss_clamp_bytes: Option<u32>,
+}
+
+/// The most data connections in one pass.
+pub const MOST_STREAMS: u32 = 128;
+
+/// What the agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// I am still here; answers nothing.
+    Alive,
+    /// You are welcome: first message after the handshake.
+    Ready {
+        /// The token for UDP in this session.
+        udp: Token,
+        /// Whether `serve` was given a directory.
+        has_dir: bool,
+        /// Why UDP does not work, if it does not.
+        udp_fault: Option<String>,
+    },
+    /// Another diagnosis runs: first message after the handshake.
+    Busy {
+        /// Who runs it.
+        peer: String,
+        /// For how long already.
+        since_us: Elapsed,
+    },
+    /// To `Describe`.
+    Described(Box<Described>),
+    /// To `Tokens`.
+    Tokens(Vec<Token>),
+    /// To `SearchMtu`.
+    Mtu(Outcome<PathMtu>),
+    /// To `Pass` upload.
+    Received(Outcome<ReceiverEnd>, Box<Around>),
+    /// To `Pass` download.
+    Sent(Outcome<SenderEnd>, Box<Around>),
+    /// To `Ciphers`.
+    Ciphers(Outcome<HostCpu>),
+    /// To `Disk`.
+    Disk(Box<Outcome<DiskResult>>),
+    /// To `Copy`.
+    Copied(Outcome<CopiedEnd>, Box<Around>),
+    /// To `StartSampling`.
+    Sampling,
+    /// To `StopSampling`.
+    Sampled(Box<Around>),
+    /// The request cannot be served: one clear sentence.
+    Refused(String),
+    /// The agent ends (interrupted at its host).
+    Leaving(String),
+}
+
+/// What the agent knows of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Described {
+    /// The host.
+    pub host: Host,
+    /// The link towards the client.
+    pub link: Outcome<HostLink>,
+    /// Its CPU with nothing to do, and what it has for ciphers.
+    pub idle: Outcome<CpuWindow>,
+}
+
+/// What a host saw around a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Around {
+    /// Its CPU.
+    pub cpu: Outcome<CpuWindow>,
+    /// What its interfaces counted.
+    pub counters: Outcome<CountersByInterface>,
+}
+
+impl Around {
+    /// Nothing is known, for one reason.
+    pub fn none(reason: &str) -> Self {
+        Self { cpu: Outcome::skipped(reason), counters: Outcome::skipped(reason) }
+    }
+}
+
+/// One end of a raw copy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopiedEnd {
+    /// The bytes that passed this end for good.
+    pub bytes: ByteSize,
+    /// From the first byte to the end of the last write.
+    pub elapsed_us: Elapsed,
+    /// The series at this end.
+    pub bins: Bins,
+    /// The bytes whose content was compared.
+    pub verified_bytes: Outcome<ByteSize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn messages_survive_the_trip() {
+        let request = Request::Pass(PassRequest {
+            direction: Direction::Upload,
+            tokens: vec![Token([7; 16])],
+            duration_us: Elapsed(3_000_000),
+            mss_clamp_bytes: Some(1448),
+            congestion: Some("cubic".to_owned()),
+        });
+        let bytes = serde_json::to_vec(&request).unwrap();
+        assert_eq!(serde_json::from_slice::<Request>(&bytes).unwrap(), request);
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_messages_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = serde_json::from_slice::<Request>(&bytes);
+            let _ = serde_json::from_slice::<Reply>(&bytes);
+        }
+    }
+}
