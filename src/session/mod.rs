@@ -1,1 +1,20 @@
-//! session.
+//! The two ends of one diagnosis.
+//!
+//! `channel` is the encrypted control connection, `agent` the end that serves, `client` the end that
+//! asks. Each file under `steps` holds one step with both ends in it, so that who says what when is on
+//! one screen. `schedule` is pure: how long each step may take. `event` is what others may draw.
+
+pub mod agent;
+pub mod around;
+pub mod channel;
+pub mod client;
+pub mod dial;
+pub mod error;
+pub mod event;
+pub mod schedule;
+pub mod steps;
+
+pub use agent::{Agent, AgentSettings};
+pub use client::{RunSettings, SshSettings, diagnose};
+pub use error::SessionError;
+pub use event::{AgentEvent, Event, Events, Step};

@@ -1,0 +1,214 @@
+//! Arguments as typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units::ByteSize;
+
+/// Finds the weak link between a PC and a NAS.
+#[derive(Debug, Parser)]
+#[command(name = "weaklink", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(about = "Finds the weak link between a PC and a NAS: network, disk, CPU or protocol")]
+#[command(after_help = "\
+Examples:
+  on the NAS:   weaklink serve --dir /volume1/test
+  on the PC:    weaklink run nas.local
+  without NAS:  weaklink run --local
+
+Exit codes: 0 healthy or information only, 1 a finding that costs speed,
+2 could not measure or decide, or wrong use, 130 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the agent on the NAS; prints the line to type on the PC and a pairing code
+    Serve(ServeArgs),
+    /// Run the whole diagnosis from the PC and print the verdict
+    Run(Box<RunArgs>),
+    /// Judge a saved report again with the rules of this version
+    Judge(JudgeArgs),
+    /// Render a saved report
+    Report(ReportArgs),
+    /// Say what a finding's code means, how it is detected and how to fix it
+    Explain(ExplainArgs),
+}
+
+/// `weaklink serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink serve --dir /volume1/test            let the disk under /volume1/test be measured
+  weaklink serve                                network and CPU only
+  weaklink serve --code-file /run/weaklink.code for scripts: the code is also written there
+
+The agent writes only inside DIR, in a directory .weaklink-… that it removes. It never runs a command and
+never takes a path from the client. It serves until it is interrupted with Ctrl-C.")]
+pub struct ServeArgs {
+    /// Directory on the disk to be measured; without it no disk of the NAS is touched
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Address to listen on [default: all addresses, IPv4 and IPv6]
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Option<IpAddr>,
+    /// Port for TCP and UDP; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = crate::wire::hello::DEFAULT_PORT)]
+    pub port: u16,
+    /// Also write the pairing code to this file, readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    pub code_file: Option<PathBuf>,
+}
+
+/// `weaklink run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink run nas.local                               asks for the pairing code
+  weaklink run 192.168.1.10 --path /mnt/nas/test       also copies through the mounted share
+  weaklink run nas --ssh me@nas:/volume1/test          also copies through SSH
+  weaklink run nas --link-speed pc=2.5G --link-speed nas=10G
+  weaklink run nas --json > report.json                JSON on stdout, progress on stderr
+  weaklink run --local                                 try it on one machine, without a NAS
+
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code (visible to other
+users of this computer), or a prompt.")]
+pub struct RunArgs {
+    /// The NAS: HOST, HOST:PORT or [IPv6]:PORT
+    #[arg(value_name = "HOST", required_unless_present = "local", conflicts_with = "local")]
+    pub host: Option<String>,
+    /// Start an agent in this process and test over loopback: this machine's disk, CPU and ciphers, no cable
+    #[arg(long)]
+    pub local: bool,
+    /// With --local: the directory to measure [default: a new one in the system's temporary directory]
+    #[arg(long, value_name = "DIR", requires = "local")]
+    pub dir: Option<PathBuf>,
+    /// The pairing code that `weaklink serve` printed; better use --code-file or WEAKLINK_CODE
+    #[arg(long, value_name = "CODE", conflicts_with = "code_file")]
+    pub code: Option<String>,
+    /// File that holds the pairing code
+    #[arg(long, value_name = "FILE")]
+    pub code_file: Option<PathBuf>,
+    /// Also copy through this directory of a mounted share (SMB, NFS, SSHFS …)
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
+    /// Also copy through OpenSSH: [USER@]HOST[:DIR] or ssh://[USER@]HOST[:PORT][/DIR]; without DIR nothing is stored
+    #[arg(long, value_name = "TARGET")]
+    pub ssh: Option<String>,
+    /// Option for ssh, as after `ssh -o`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "ssh")]
+    pub ssh_option: Vec<String>,
+    /// Configuration file for ssh, as after `ssh -F`
+    #[arg(long, value_name = "FILE", requires = "ssh")]
+    pub ssh_config: Option<PathBuf>,
+    /// Also measure the PC's disk under this directory
+    #[arg(long, value_name = "DIR")]
+    pub pc_dir: Option<PathBuf>,
+    /// About 20 s: shorter measurements, less certain
+    #[arg(long, conflicts_with = "thorough")]
+    pub quick: bool,
+    /// At most 5 minutes: longer measurements, caches run full
+    #[arg(long)]
+    pub thorough: bool,
+    /// Which files you copy; the verdict speaks about these
+    #[arg(long, value_enum, default_value_t = WorkloadArg::Large)]
+    pub workload: WorkloadArg,
+    /// Number of TCP streams in the pass with several
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub streams: u32,
+    /// TCP congestion control of the throughput passes [default: cubic where it is available]
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// The most that one disk test may write
+    #[arg(long, value_name = "SIZE", default_value = "4GB")]
+    pub max_data: ByteSize,
+    /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
+    #[arg(long, value_name = "END=SPEED")]
+    pub link_speed: Vec<String>,
+    /// Print the report as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the report to this file: Markdown when it ends in .md, text when in .txt, else JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// No progress on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Colour
+    #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
+    pub color: ColorArg,
+}
+
+/// Which files the user copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WorkloadArg {
+    /// Large files: the rate counts
+    Large,
+    /// Many small files: the time for each counts
+    Small,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorArg {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// `weaklink judge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink judge report.json          the report as text, with a fresh verdict
+  weaklink judge report.json --json   the whole document with fresh findings and verdict
+  weaklink judge - < report.json      reads standard input")]
+pub struct JudgeArgs {
+    /// A report that `weaklink run --json` or `-o` saved; - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub report: PathBuf,
+    /// Print the document as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Colour
+    #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
+    pub color: ColorArg,
+}
+
+/// `weaklink report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink report report.json                     as text
+  weaklink report report.json --format markdown   for a ticket")]
+pub struct ReportArgs {
+    /// A report that `weaklink run --json` or `-o` saved; - for standard input
+    #[arg(value_name = "REPORT.json")]
+    pub report: PathBuf,
+    /// text, markdown or json
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: String,
+    /// Colour
+    #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
+    pub color: ColorArg,
+}
+
+/// `weaklink explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink explain                          lists all codes
+  weaklink explain network.mtu-black-hole")]
+pub struct ExplainArgs {
+    /// A code from a report, such as network.mtu-black-hole; without it all codes are listed
+    #[arg(value_name = "CODE")]
+    pub code: Option<String>,
+}

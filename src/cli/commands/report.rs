@@ -1,0 +1,28 @@
+//! `weaklink report`.
+
+use crate::cli::args::ReportArgs;
+use crate::cli::exit::{Exit, of_document};
+use crate::cli::output::{complain, print};
+use crate::cli::settings;
+use crate::report::{Format, render};
+
+/// Renders a saved report; a report that was never judged is judged first.
+pub fn report(args: &ReportArgs) -> Exit {
+    let format: Format = match args.format.parse() {
+        Ok(format) => format,
+        Err(error) => {
+            complain(&error);
+            return Exit::CouldNot;
+        }
+    };
+    let mut document = match super::judge::load(&args.report) {
+        Ok(document) => document,
+        Err(exit) => return exit,
+    };
+    if document.verdict.is_none() {
+        super::run::judge(&mut document);
+    }
+    let style = if format == Format::Text { settings::style(args.color) } else { settings::file_style() };
+    print(&render(&document, format, &style));
+    of_document(&document)
+}

@@ -1,0 +1,158 @@
+//! `weaklink run`.
+
+use std::path::Path;
+
+use crate::cli::args::RunArgs;
+use crate::cli::exit::{Exit, of_document, of_error};
+use crate::cli::output::{complain, print, save, say};
+use crate::cli::progress::Progress;
+use crate::cli::settings;
+use crate::model::Document;
+use crate::report::{Format, render};
+use crate::session::client::Run;
+use crate::session::{Agent, AgentEvent, AgentSettings, Events, RunSettings, SessionError, diagnose};
+use crate::sys::Stop;
+
+/// Runs the diagnosis and prints the report.
+pub fn run(args: &RunArgs) -> Exit {
+    let (settings, dir) = match settings::run(args) {
+        Ok(settings) => settings,
+        Err(error) => {
+            complain(&error);
+            return Exit::CouldNot;
+        }
+    };
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(exit) => return exit,
+    };
+    let interrupt = Stop::new();
+    let progress = Progress::new(args.quiet);
+    let events = {
+        let progress = progress.clone();
+        Events::new(move |event| progress.take(event), interrupt.clone())
+    };
+    let result = runtime.block_on(async {
+        stop_on_signal(interrupt);
+        match dir {
+            Some(dir) => with_own_agent(settings, events, &dir, args.dir.is_none()).await,
+            None => diagnose(settings, events).await,
+        }
+    });
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    progress.clear();
+    match result {
+        Ok(run) => finish(args, run),
+        Err(error) => {
+            complain(&error);
+            of_error(&error)
+        }
+    }
+}
+
+/// The same with an agent in this process, over loopback.
+async fn with_own_agent(mut settings: RunSettings, events: Events, dir: &Path, chosen: bool) -> Result<Run, SessionError> {
+    if chosen {
+        events.tell(crate::session::Event::Note(format!(
+            "No --dir was given: disk tests use a new directory in {}, which is removed again.",
+            dir.display()
+        )));
+    }
+    let agent = AgentSettings {
+        bind: Some(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
+        port: 0,
+        dir: Some(dir.to_owned()),
+        code: settings.code.clone(),
+    };
+    let notes = events.clone();
+    let agent = Agent::bind(agent, move |event| {
+        if let AgentEvent::Note(text) = event {
+            notes.tell(crate::session::Event::Note(text));
+        }
+    })?;
+    settings.target.port = agent.address().port();
+    let stop = Stop::new();
+    let serving = tokio::spawn(agent.serve(stop.clone()));
+    let result = diagnose(settings, events).await;
+    stop.set();
+    let _ = serving.await;
+    result
+}
+
+fn finish(args: &RunArgs, run: Run) -> Exit {
+    let mut document = run.document;
+    judge(&mut document);
+    if matches!(run.ended, Some(SessionError::Interrupted)) {
+        complain(&"interrupted; nothing is left behind");
+    }
+    if args.json {
+        print(&render(&document, Format::Json, &settings::file_style()));
+    } else if run.ended.is_none() {
+        print(&render(&document, Format::Text, &settings::style(args.color)));
+    }
+    let mut exit = match &run.ended {
+        Some(error) => {
+            if !matches!(error, SessionError::Interrupted) {
+                complain(error);
+            }
+            of_error(error)
+        }
+        None => of_document(&document),
+    };
+    if let Some(path) = &args.output {
+        match save(&document, path, &settings::file_style()) {
+            Ok(()) => say(&format!("The report is in {}.", path.display())),
+            Err(error) => {
+                complain(&format!("cannot write the report to {}: {error}", path.display()));
+                if exit != Exit::Interrupted {
+                    exit = Exit::CouldNot;
+                }
+            }
+        }
+    }
+    exit
+}
+
+/// Fills in findings and verdict.
+pub fn judge(document: &mut Document) {
+    let judgement = crate::verdict::judge(document);
+    document.findings = judgement.findings;
+    document.verdict = Some(judgement.verdict);
+}
+
+/// The runtime of the control plane.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| {
+        complain(&format!("cannot start: {error}"));
+        Exit::CouldNot
+    })
+}
+
+/// Sets the flag at the first Ctrl-C or termination signal; a second one ends the process at once.
+pub fn stop_on_signal(stop: Stop) {
+    tokio::spawn(async move {
+        signal().await;
+        stop.set();
+        signal().await;
+        std::process::exit(i32::from(Exit::Interrupted as u8));
+    });
+}
+
+#[cfg(unix)]
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,94 @@
+//! `weaklink serve`.
+
+use std::net::IpAddr;
+
+use crate::cli::args::ServeArgs;
+use crate::cli::exit::Exit;
+use crate::cli::output::{complain, print, say};
+use crate::cli::settings::{serve_code, write_code};
+use crate::session::{Agent, AgentEvent, AgentSettings};
+use crate::sys::Stop;
+use crate::wire::hello::DEFAULT_PORT;
+
+/// Serves until it is interrupted.
+pub fn serve(args: &ServeArgs) -> Exit {
+    let code = match serve_code() {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&error);
+            return Exit::CouldNot;
+        }
+    };
+    let runtime = match super::run::runtime() {
+        Ok(runtime) => runtime,
+        Err(exit) => return exit,
+    };
+    let exit = runtime.block_on(async {
+        let settings = AgentSettings { bind: args.bind, port: args.port, dir: args.dir.clone(), code: code.clone() };
+        let agent = match Agent::bind(settings, tell) {
+            Ok(agent) => agent,
+            Err(error) => {
+                complain(&error);
+                return Exit::CouldNot;
+            }
+        };
+        // Only now: a second agent that fails to bind must not overwrite the first one's code.
+        if let Some(path) = &args.code_file
+            && let Err(error) = write_code(path, &code)
+        {
+            complain(&error);
+            return Exit::CouldNot;
+        }
+        let address = agent.address();
+        let port = if address.port() == DEFAULT_PORT { String::new() } else { format!(":{}", address.port()) };
+        let mut text = String::from("On the PC, type:\n");
+        for host in addresses(address.ip()) {
+            let host = if host.is_ipv6() && !port.is_empty() { format!("[{host}]") } else { host.to_string() };
+            text.push_str(&format!("  weaklink run {host}{port}\n"));
+        }
+        text.push_str(&format!("Pairing code: {code}\n"));
+        match &args.dir {
+            Some(dir) => text.push_str(&format!("Disk tests go to {} and are removed again.\n", dir.display())),
+            None => text.push_str("No --dir was given: no disk of this host will be tested.\n"),
+        }
+        print(&text);
+        let stop = Stop::new();
+        super::run::stop_on_signal(stop.clone());
+        agent.serve(stop).await;
+        Exit::Interrupted
+    });
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    exit
+}
+
+fn tell(event: AgentEvent) {
+    match event {
+        AgentEvent::Listening(address) => print(&format!("listening on {address} (TCP and UDP); end with Ctrl-C\n")),
+        AgentEvent::Begin(peer) => say(&format!("{}: a diagnosis begins", peer.ip())),
+        AgentEvent::End(peer, Ok(())) => say(&format!("{}: the diagnosis is complete", peer.ip())),
+        AgentEvent::End(peer, Err(how)) => say(&format!("{}: the diagnosis ended early: {how}", peer.ip())),
+        AgentEvent::Rejected(peer, why) => say(&format!("{}: turned away: {why}", peer.ip())),
+        AgentEvent::Note(text) => say(&text),
+    }
+}
+
+/// The addresses under which a PC may reach us, those of the local network first.
+fn addresses(bound: IpAddr) -> Vec<IpAddr> {
+    if !bound.is_unspecified() {
+        return vec![bound];
+    }
+    let mut found: Vec<IpAddr> = if_addrs::get_if_addrs()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|interface| !interface.is_loopback())
+        .map(|interface| interface.ip())
+        .filter(|address| match address {
+            IpAddr::V4(v4) => !v4.is_link_local(),
+            IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+        })
+        .collect();
+    found.sort_by_key(|address| (address.is_ipv6(), *address));
+    found.dedup();
+    found.truncate(6);
+    if found.is_empty() { vec![IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)] } else { found }
+}

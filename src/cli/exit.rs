@@ -1,0 +1,47 @@
+//! Exit codes, the only place that knows them.
+
+use std::process::ExitCode;
+
+use crate::model::Document;
+use crate::model::finding::{Severity, Status};
+use crate::session::SessionError;
+
+/// What a script may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Healthy, or information only.
+    Fine = 0,
+    /// A finding that costs speed.
+    Finding = 1,
+    /// It could not be measured or decided, or the command was used in a wrong way.
+    CouldNot = 2,
+    /// Interrupted (128 + SIGINT, as shells have it).
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// What a judged document means for a script.
+pub fn of_document(document: &Document) -> Exit {
+    let costs = document.findings.iter().any(|finding| finding.severity >= Severity::Warning);
+    match document.verdict.as_ref().map(|verdict| verdict.status) {
+        Some(Status::Bottleneck) => Exit::Finding,
+        Some(Status::Healthy) if costs => Exit::Finding,
+        Some(Status::Healthy) => Exit::Fine,
+        Some(Status::Inconclusive) if costs => Exit::Finding,
+        Some(Status::Inconclusive) | None => Exit::CouldNot,
+    }
+}
+
+/// What a run that ended early means.
+pub const fn of_error(error: &SessionError) -> Exit {
+    match error {
+        SessionError::Interrupted => Exit::Interrupted,
+        _ => Exit::CouldNot,
+    }
+}

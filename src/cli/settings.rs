@@ -1,0 +1,195 @@
+//! Arguments as meant: checked, with the environment and files read. The only reader of the environment.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::cli::args::{ColorArg, RunArgs, WorkloadArg};
+use crate::model::plan::{Depth, Workload};
+use crate::report::Style;
+use crate::session::{RunSettings, SshSettings};
+use crate::units::BitRate;
+use crate::wire::PairingCode;
+
+/// The variable that holds a pairing code.
+const CODE_VARIABLE: &str = "WEAKLINK_CODE";
+
+/// A code file is some dozens of bytes; more is another file.
+const CODE_FILE_MOST: u64 = 4096;
+
+/// Why the arguments cannot be meant: one clear sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(pub String);
+
+fn unusable(text: impl Into<String>) -> Unusable {
+    Unusable(text.into())
+}
+
+/// A random pairing code.
+pub fn random_code() -> Result<PairingCode, Unusable> {
+    let mut bytes = [0; PairingCode::RANDOM];
+    getrandom::fill(&mut bytes).map_err(|error| unusable(format!("the system gives no random numbers: {error}")))?;
+    Ok(PairingCode::from_random(bytes))
+}
+
+/// The code of an agent: from the environment where it is set there, else random.
+pub fn serve_code() -> Result<PairingCode, Unusable> {
+    match std::env::var(CODE_VARIABLE) {
+        Ok(text) => text.parse().map_err(|error| unusable(format!("{CODE_VARIABLE}: {error}"))),
+        Err(_) => random_code(),
+    }
+}
+
+/// Writes the code for scripts, readable by the owner only.
+pub fn write_code(path: &Path, code: &PairingCode) -> Result<(), Unusable> {
+    let fault = |error| unusable(format!("cannot write the pairing code to {}: {error}", path.display()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(fault)?;
+    #[cfg(unix)]
+    {
+        // A file that was there before keeps its mode otherwise.
+        let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
+        file.set_permissions(mode).map_err(fault)?;
+    }
+    writeln!(file, "{code}").map_err(fault)
+}
+
+fn run_code(args: &RunArgs) -> Result<PairingCode, Unusable> {
+    let (text, origin) = if let Some(text) = &args.code {
+        (text.clone(), "--code".to_owned())
+    } else if let Some(path) = &args.code_file {
+        let fault = |error| unusable(format!("cannot read the pairing code from {}: {error}", path.display()));
+        let mut text = String::new();
+        std::fs::File::open(path).map_err(fault)?.take(CODE_FILE_MOST).read_to_string(&mut text).map_err(fault)?;
+        (text, path.display().to_string())
+    } else if let Ok(text) = std::env::var(CODE_VARIABLE) {
+        (text, CODE_VARIABLE.to_owned())
+    } else if std::io::stdin().is_terminal() {
+        let mut text = String::new();
+        let _ = write!(std::io::stderr(), "Pairing code (printed by `weaklink serve` on the NAS): ");
+        let _ = std::io::stderr().flush();
+        std::io::stdin().lock().take(CODE_FILE_MOST).read_line(&mut text).map_err(|e| unusable(format!("cannot read the code: {e}")))?;
+        (text, "your input".to_owned())
+    } else {
+        return Err(unusable(format!(
+            "the pairing code is missing: give it with --code-file FILE or in the environment variable {CODE_VARIABLE}; `weaklink serve` prints it on the NAS"
+        )));
+    };
+    text.parse().map_err(|error| unusable(format!("{origin}: {error}")))
+}
+
+/// What `weaklink run` is to do, and the directory of a local agent.
+pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
+    let (stated_pc, stated_nas) = stated(&args.link_speed)?;
+    let (target, code, dir) = if args.local {
+        let target = crate::session::dial::Target { host: "127.0.0.1".to_owned(), port: 0 };
+        let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+        (target, random_code()?, Some(dir))
+    } else {
+        let host = args.host.as_deref().unwrap_or_default();
+        let target = host.parse().map_err(|error: crate::session::dial::TargetError| unusable(error.to_string()))?;
+        (target, run_code(args)?, None)
+    };
+    for (option, path) in [("--path", &args.path), ("--pc-dir", &args.pc_dir), ("--dir", &dir)] {
+        if let Some(path) = path {
+            let kind = std::fs::metadata(path).map_err(|error| unusable(format!("{option} {}: {error}", path.display())))?;
+            if !kind.is_dir() {
+                return Err(unusable(format!("{option} {}: this is no directory", path.display())));
+            }
+        }
+    }
+    let ssh = match &args.ssh {
+        Some(text) => Some(SshSettings {
+            target: text.parse().map_err(|error| unusable(format!("--ssh: {error}")))?,
+            options: args.ssh_option.clone(),
+            config: args.ssh_config.clone(),
+        }),
+        None => None,
+    };
+    let settings = RunSettings {
+        target,
+        code,
+        depth: match (args.quick, args.thorough) {
+            (true, _) => Depth::Quick,
+            (_, true) => Depth::Thorough,
+            _ => Depth::Normal,
+        },
+        local: args.local,
+        streams: args.streams,
+        congestion: args.congestion.clone(),
+        pc_dir: args.pc_dir.clone(),
+        path: args.path.clone(),
+        ssh,
+        workload: match args.workload {
+            WorkloadArg::Large => Workload::Large,
+            WorkloadArg::Small => Workload::Small,
+        },
+        max_data: args.max_data,
+        stated_pc,
+        stated_nas,
+    };
+    Ok((settings, dir))
+}
+
+fn stated(words: &[String]) -> Result<(Option<BitRate>, Option<BitRate>), Unusable> {
+    let (mut pc, mut nas) = (None, None);
+    for word in words {
+        let wrong = || unusable(format!("--link-speed {word:?}: write pc=SPEED or nas=SPEED, such as --link-speed pc=2.5G"));
+        let (end, speed) = word.split_once('=').ok_or_else(wrong)?;
+        let speed: BitRate = speed.parse().map_err(|error| unusable(format!("--link-speed {word:?}: {error}")))?;
+        let place = match end {
+            "pc" => &mut pc,
+            "nas" => &mut nas,
+            _ => return Err(wrong()),
+        };
+        if place.replace(speed).is_some() {
+            return Err(unusable(format!("--link-speed states the speed of {end} twice")));
+        }
+    }
+    Ok((pc, nas))
+}
+
+/// How the report is to look on stdout.
+pub fn style(color: ColorArg) -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let color = match color {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto => {
+            let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            terminal && !refused && std::env::var("TERM").is_ok_and(|term| term != "dumb")
+        }
+    };
+    Style { color, width: width(terminal), unicode: unicode() }
+}
+
+/// The style of a file: nothing that depends on a terminal.
+pub const fn file_style() -> Style {
+    Style { color: false, width: 100, unicode: true }
+}
+
+fn width(terminal: bool) -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
+    let asked = || terminal.then(|| usize::from(indicatif::TermLike::width(&indicatif_term())));
+    columns.or_else(asked).unwrap_or(100).clamp(60, 160)
+}
+
+fn indicatif_term() -> impl indicatif::TermLike {
+    console::Term::stdout()
+}
+
+/// Whether the locale can show more than ASCII; an unset locale on Windows and macOS can.
+fn unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    match locale {
+        Some(locale) => {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        }
+        // Most NAS systems set no locale at all and still have a terminal that shows UTF-8.
+        None => true,
+    }
+}

@@ -1,0 +1,52 @@
+//! What a host sees around a phase: its CPU and its interfaces' counters.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cpu::Sampler;
+use crate::link::Tree;
+use crate::model::link::CountersByInterface;
+use crate::model::outcome::Outcome;
+use crate::wire::message::Around;
+
+/// How often the processors are looked at; five looks a second find a core that was full for a moment.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A phase that is being watched.
+#[derive(Debug)]
+pub struct Bracket {
+    sampler: Sampler,
+    names: Vec<String>,
+    before: Outcome<CountersByInterface>,
+}
+
+impl Bracket {
+    /// Begins to watch the processors and these interfaces.
+    pub fn start(names: &[String]) -> Self {
+        let before = crate::link::counters(names, &tree());
+        Self { sampler: Sampler::start(EVERY), names: names.to_vec(), before }
+    }
+
+    /// Ends it.
+    pub fn finish(self) -> Around {
+        let cpu = self.sampler.finish();
+        let after = crate::link::counters(&self.names, &tree());
+        let counters = self.before.and_then(|before| {
+            after.map(|after| {
+                after
+                    .into_iter()
+                    .map(|(name, now)| {
+                        let grown = before.get(&name).map(|then| now.since(then)).unwrap_or_default();
+                        (name, grown)
+                    })
+                    .collect()
+            })
+        });
+        Around { cpu, counters }
+    }
+}
+
+/// This host's own files.
+pub fn tree() -> Tree {
+    Tree::new(Path::new("/"))
+}

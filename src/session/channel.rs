@@ -1,0 +1,269 @@
+//! The encrypted control connection: greeting, Noise handshake, messages, signs of life.
+//!
+//! The handshake is `Noise_NNpsk0`: both ends prove that they know the pairing code, and nobody else can
+//! read or change what follows. A reader and a writer task own the two halves of the socket.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use snow::{Builder, HandshakeState, StatelessTransportState};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{interval, timeout};
+
+use crate::sys::Stop;
+use crate::wire::frame::{Joiner, split};
+use crate::wire::hello::{HELLO_LEN, Hello, Kind};
+use crate::wire::{PairingCode, Reply, Request};
+
+/// Handshake and cipher of the control connection.
+const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+
+/// How often an end says that it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// The silence after which an end counts as lost: eight signs of life missed. A full disk queue or a
+/// starved core delays them by fractions of a second; people should know within 10 s.
+const LOST_AFTER: Duration = Duration::from_secs(8);
+
+/// The time for each part of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// A message of the control protocol.
+pub trait Message: Serialize + DeserializeOwned + Send + 'static {
+    /// The sign of life.
+    fn alive() -> Self;
+    /// Whether it is only that.
+    fn is_alive(&self) -> bool;
+}
+
+impl Message for Request {
+    fn alive() -> Self {
+        Self::Alive
+    }
+    fn is_alive(&self) -> bool {
+        matches!(self, Self::Alive)
+    }
+}
+
+impl Message for Reply {
+    fn alive() -> Self {
+        Self::Alive
+    }
+    fn is_alive(&self) -> bool {
+        matches!(self, Self::Alive)
+    }
+}
+
+/// Why a handshake failed.
+#[derive(Debug)]
+pub enum HandshakeError {
+    /// It is not weaklink.
+    Foreign,
+    /// Another version.
+    OtherVersion(Hello),
+    /// Another code.
+    WrongCode,
+    /// The agent is full.
+    Overloaded,
+    /// It did not go on.
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for HandshakeError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// One end of an established control connection.
+#[derive(Debug)]
+pub struct Channel<Out, In> {
+    outbox: mpsc::Sender<Vec<u8>>,
+    inbox: mpsc::Receiver<In>,
+    lost: Arc<Mutex<Option<String>>>,
+    stop: Stop,
+    _out: PhantomData<fn(Out)>,
+}
+
+fn builder(code: &PairingCode, initiator: bool) -> Result<HandshakeState, snow::Error> {
+    let key = code.key();
+    let builder = Builder::new(NOISE.parse()?).psk(0, &key)?;
+    if initiator { builder.build_initiator() } else { builder.build_responder() }
+}
+
+fn noise_fault(error: &snow::Error) -> std::io::Error {
+    std::io::Error::other(format!("the encryption failed: {error}"))
+}
+
+async fn within<T>(what: impl Future<Output = std::io::Result<T>>) -> std::io::Result<T> {
+    timeout(HANDSHAKE, what).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
+}
+
+async fn read_frame(socket: &mut (impl AsyncReadExt + Unpin)) -> std::io::Result<Vec<u8>> {
+    let len = socket.read_u16().await?;
+    let mut frame = vec![0; usize::from(len)];
+    socket.read_exact(&mut frame).await?;
+    Ok(frame)
+}
+
+async fn write_frame(socket: &mut (impl AsyncWriteExt + Unpin), frame: &[u8]) -> std::io::Result<()> {
+    let mut bytes = Vec::with_capacity(frame.len() + 2);
+    bytes.extend_from_slice(&(frame.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(frame);
+    socket.write_all(&bytes).await
+}
+
+/// The client's handshake on a fresh connection.
+pub async fn greet(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Result<Channel<Request, Reply>, HandshakeError> {
+    let mut noise = builder(code, true).map_err(|e| noise_fault(&e))?;
+    let mut buffer = vec![0; 1024];
+    let len = noise.write_message(&[], &mut buffer).map_err(|e| noise_fault(&e))?;
+    within(async {
+        socket.write_all(&Hello::new(Kind::Control).encode()).await?;
+        write_frame(&mut socket, &buffer[..len]).await
+    })
+    .await?;
+    let mut hello = [0; HELLO_LEN];
+    match within(socket.read_exact(&mut hello)).await {
+        Ok(_) => {}
+        // A server of another protocol hangs up, or waits for more of its own: it is there, but not ours.
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::TimedOut | std::io::ErrorKind::ConnectionReset) => {
+            return Err(HandshakeError::Foreign);
+        }
+        Err(e) => return Err(e.into()),
+    }
+    let hello = Hello::decode(&hello).map_err(|_| HandshakeError::Foreign)?;
+    match hello.kind {
+        Kind::Welcome => {}
+        Kind::OtherVersion => return Err(HandshakeError::OtherVersion(hello)),
+        Kind::WrongCode => return Err(HandshakeError::WrongCode),
+        Kind::Overloaded => return Err(HandshakeError::Overloaded),
+        Kind::Control | Kind::Data => return Err(HandshakeError::Foreign),
+    }
+    let answer = within(read_frame(&mut socket)).await?;
+    noise.read_message(&answer, &mut buffer).map_err(|_| HandshakeError::WrongCode)?;
+    let transport = noise.into_stateless_transport_mode().map_err(|e| noise_fault(&e))?;
+    Ok(Channel::start(socket, transport, stop))
+}
+
+/// The agent's handshake, after the client's greeting of the control kind was read.
+pub async fn welcome(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Result<Channel<Reply, Request>, HandshakeError> {
+    let mut noise = builder(code, false).map_err(|e| noise_fault(&e))?;
+    let mut buffer = vec![0; 65_535];
+    let first = within(read_frame(&mut socket)).await?;
+    if noise.read_message(&first, &mut buffer).is_err() {
+        // Guessing 80 bits is hopeless; the pause only keeps the log of a scanner short.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let _ = within(socket.write_all(&Hello::new(Kind::WrongCode).encode())).await;
+        return Err(HandshakeError::WrongCode);
+    }
+    let len = noise.write_message(&[], &mut buffer).map_err(|e| noise_fault(&e))?;
+    within(async {
+        socket.write_all(&Hello::new(Kind::Welcome).encode()).await?;
+        write_frame(&mut socket, &buffer[..len]).await
+    })
+    .await?;
+    let transport = noise.into_stateless_transport_mode().map_err(|e| noise_fault(&e))?;
+    Ok(Channel::start(socket, transport, stop))
+}
+
+impl<Out: Message, In: Message> Channel<Out, In> {
+    fn start(socket: TcpStream, transport: StatelessTransportState, stop: Stop) -> Self {
+        let _ = socket.set_nodelay(true);
+        let (read, write) = socket.into_split();
+        let transport = Arc::new(transport);
+        let (outbox, outgoing) = mpsc::channel(16);
+        let (incoming, inbox) = mpsc::channel(16);
+        let lost = Arc::new(Mutex::new(None));
+        tokio::spawn(write_all::<Out>(write, Arc::clone(&transport), outgoing));
+        tokio::spawn(read_all(read, transport, incoming, Arc::clone(&lost), stop.clone()));
+        Self { outbox, inbox, lost, stop, _out: PhantomData }
+    }
+
+    /// Sends a message; a lost peer is told by the next [`Self::receive`].
+    pub async fn send(&self, message: &Out) -> Result<(), String> {
+        let bytes = serde_json::to_vec(message).map_err(|e| format!("a message cannot be written: {e}"))?;
+        let _ = self.outbox.send(bytes).await;
+        Ok(())
+    }
+
+    /// The next message that is more than a sign of life; the error says how the peer was lost.
+    pub async fn receive(&mut self) -> Result<In, String> {
+        match self.inbox.recv().await {
+            Some(message) => Ok(message),
+            None => Err(self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "it hung up".to_owned())),
+        }
+    }
+
+    /// The flag that is set when the peer is lost.
+    pub const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+}
+
+async fn write_all<Out: Message>(mut socket: OwnedWriteHalf, transport: Arc<StatelessTransportState>, mut outgoing: mpsc::Receiver<Vec<u8>>) {
+    let mut ticks = interval(ALIVE_EVERY);
+    let mut nonce = 0u64;
+    let mut buffer = vec![0; 65_535];
+    let Ok(alive) = serde_json::to_vec(&Out::alive()) else { return };
+    loop {
+        let message = tokio::select! {
+            message = outgoing.recv() => message,
+            _ = ticks.tick() => Some(alive.clone()),
+        };
+        let Some(message) = message else { break };
+        for packet in split(&message) {
+            let Ok(len) = transport.write_message(nonce, &packet, &mut buffer) else { return };
+            nonce += 1;
+            if write_frame(&mut socket, &buffer[..len]).await.is_err() {
+                return;
+            }
+        }
+    }
+    let _ = socket.shutdown().await;
+}
+
+async fn read_all<In: Message>(
+    mut socket: OwnedReadHalf,
+    transport: Arc<StatelessTransportState>,
+    incoming: mpsc::Sender<In>,
+    lost: Arc<Mutex<Option<String>>>,
+    stop: Stop,
+) {
+    let mut nonce = 0u64;
+    let mut joiner = Joiner::default();
+    let mut buffer = vec![0; 65_535];
+    let how = loop {
+        let frame = match timeout(LOST_AFTER, read_frame(&mut socket)).await {
+            Err(_) => break format!("no sign of life for {} s; is the cable unplugged, or the host off?", LOST_AFTER.as_secs()),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => break "it closed the connection".to_owned(),
+            Ok(Err(error)) => break format!("the connection broke: {error}"),
+            Ok(Ok(frame)) => frame,
+        };
+        let Ok(len) = transport.read_message(nonce, &frame, &mut buffer) else {
+            break "a packet was changed on the way".to_owned();
+        };
+        nonce += 1;
+        match joiner.push(&buffer[..len]) {
+            Err(error) => break error.to_string(),
+            Ok(None) => {}
+            Ok(Some(bytes)) => match serde_json::from_slice::<In>(&bytes) {
+                Err(error) => break format!("a message is not understood: {error}"),
+                Ok(message) if message.is_alive() => {}
+                Ok(message) => {
+                    if incoming.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            },
+        }
+    };
+    *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+    stop.set();
+}

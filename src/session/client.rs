@@ -1,0 +1,339 @@
+//! The end that asks: goes through the steps and fills the report document.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use crate::model::copy::LaneKind;
+use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
+use crate::model::host::Role;
+use crate::model::outcome::Outcome;
+use crate::model::plan::{Depth, Plan, Workload};
+use crate::mtu;
+use crate::session::agent::blocking;
+use crate::session::channel::{Channel, HandshakeError, greet};
+use crate::session::dial::{Target, plain_socket, reach};
+use crate::session::error::SessionError;
+use crate::session::event::{Event, Events, Step};
+use crate::session::schedule::{Times, Wanted, promise};
+use crate::session::steps;
+use crate::sys::{Scratch, Stop};
+use crate::units::{BitRate, ByteSize};
+use crate::wire::hello::PROTOCOL;
+use crate::wire::message::Token;
+use crate::wire::{PairingCode, Reply, Request};
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// The agent.
+    pub target: Target,
+    /// The pairing code.
+    pub code: PairingCode,
+    /// How thorough.
+    pub depth: Depth,
+    /// Whether the agent is in this process.
+    pub local: bool,
+    /// The number of streams of the pass with several.
+    pub streams: u32,
+    /// The congestion control for the throughput passes; none for what measures capacity best.
+    pub congestion: Option<String>,
+    /// A directory of the PC for its disk.
+    pub pc_dir: Option<PathBuf>,
+    /// A mounted share.
+    pub path: Option<PathBuf>,
+    /// The SSH lane.
+    pub ssh: Option<SshSettings>,
+    /// Which files the user copies.
+    pub workload: Workload,
+    /// The most that a disk step may write.
+    pub max_data: ByteSize,
+    /// The PC's true link speed, as the user says.
+    pub stated_pc: Option<BitRate>,
+    /// The NAS's true link speed, as the user says.
+    pub stated_nas: Option<BitRate>,
+}
+
+/// The SSH lane as the user wants it.
+#[derive(Clone, Debug)]
+pub struct SshSettings {
+    /// `[USER@]HOST[:DIR]` or `ssh://…`, already checked.
+    pub target: crate::copy::ssh::SshTarget,
+    /// Options for `ssh -o`.
+    pub options: Vec<String>,
+    /// A file for `ssh -F`.
+    pub config: Option<PathBuf>,
+}
+
+/// What came of a run: the document, complete or not, and what ended it early.
+#[derive(Debug)]
+pub struct Run {
+    /// What was measured until then.
+    pub document: Document,
+    /// Why it is not complete, if it is not.
+    pub ended: Option<SessionError>,
+}
+
+/// The client's side of a session, as the steps need it.
+#[derive(Debug)]
+pub struct ClientSession {
+    channel: Channel<Request, Reply>,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The agent's.
+    pub peer: SocketAddr,
+    /// Set when the run is to end.
+    pub stop: Stop,
+    /// The UDP endpoint, or why there is none.
+    pub udp: Result<Arc<mtu::Endpoint>, String>,
+    /// Whether the agent has a directory.
+    pub has_dir: bool,
+    /// Where to tell what happens.
+    pub events: Events,
+    /// What the user wants.
+    pub settings: RunSettings,
+    /// How long each thing may take.
+    pub times: Times,
+    /// The interfaces that carry the traffic to the agent.
+    pub interfaces: Vec<String>,
+    /// The largest segment to use, where the path carries less than the interfaces would send.
+    pub mss_clamp: Option<u32>,
+    /// The congestion control for our sending.
+    pub congestion: Option<String>,
+    /// The congestion control for the agent's sending.
+    pub congestion_nas: Option<String>,
+    step: Step,
+}
+
+/// Runs a whole diagnosis. An error means that nothing was measured; later faults are in [`Run::ended`].
+pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, SessionError> {
+    let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    events.part(Step::Connect, format!("to {}", settings.target), Duration::from_secs(1), None);
+    let mut session = ClientSession::open(settings, events.clone()).await?;
+    let mut document = session.blank(started);
+    events.tell(Event::Begin { expected: session.times.total(session.wanted()) });
+    let ended = session.measure(&mut document).await.err();
+    session.stop.set();
+    if ended.is_none() {
+        let _ = session.channel.send(&Request::Bye).await;
+    }
+    events.tell(Event::End);
+    if let Some(error) = &ended {
+        fail_the_rest(&mut document, error);
+    }
+    Ok(Run { document, ended })
+}
+
+/// Parts that were not reached say so; the part that was running says what happened.
+fn fail_the_rest(document: &mut Document, error: &SessionError) {
+    fn mend<T>(part: &mut Outcome<T>, text: &str, first: &mut bool) {
+        if part.why() == Some(NOT_YET) {
+            *part = if *first { Outcome::failed(text) } else { Outcome::skipped("the diagnosis ended before this step") };
+            *first = false;
+        }
+    }
+    let text = error.to_string();
+    let mut first = true;
+    let parts = &mut document.measurements;
+    mend(&mut parts.link, &text, &mut first);
+    mend(&mut parts.mtu, &text, &mut first);
+    mend(&mut parts.throughput, &text, &mut first);
+    mend(&mut parts.cpu, &text, &mut first);
+    mend(&mut parts.storage, &text, &mut first);
+    mend(&mut parts.copy, &text, &mut first);
+    mend(&mut document.hosts.nas, &text, &mut first);
+}
+
+/// Stands in parts of a document until they are measured.
+const NOT_YET: &str = "not measured yet";
+
+impl ClientSession {
+    async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
+        let target = settings.target.clone();
+        let stream = tokio::select! {
+            stream = blocking(move || reach(&target)) => stream?,
+            () = interrupted(&events.interrupt) => return Err(SessionError::Interrupted),
+        };
+        let address = settings.target.to_string();
+        let io_fault = |error| SessionError::Connect { address: address.clone(), error };
+        stream.set_nonblocking(true).map_err(io_fault)?;
+        let local = plain_socket(stream.local_addr().map_err(io_fault)?);
+        let peer = plain_socket(stream.peer_addr().map_err(io_fault)?);
+        let stop = Stop::new();
+        let socket = TcpStream::from_std(stream).map_err(io_fault)?;
+        let mut channel = greet(socket, &settings.code, stop.clone()).await.map_err(|error| match error {
+            HandshakeError::Foreign => SessionError::Foreign { address: address.clone() },
+            HandshakeError::OtherVersion(hello) => SessionError::OtherVersion {
+                address: address.clone(),
+                theirs: format!("{}.{}", hello.version.major, hello.version.minor),
+                ours: format!("{}.{}", PROTOCOL.major, PROTOCOL.minor),
+            },
+            HandshakeError::WrongCode => SessionError::WrongCode { address: address.clone() },
+            HandshakeError::Overloaded => SessionError::Overloaded { address: address.clone() },
+            HandshakeError::Io(error) => SessionError::Connect { address: address.clone(), error },
+        })?;
+        let first = channel.receive().await.map_err(|how| SessionError::Lost {
+            peer: Role::Nas.title(),
+            during: "right after the greeting".to_owned(),
+            how,
+        })?;
+        let (token, has_dir, udp_fault) = match first {
+            Reply::Ready { udp, has_dir, udp_fault } => (udp, has_dir, udp_fault),
+            Reply::Busy { peer, since_us } => {
+                return Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 });
+            }
+            other => return Err(unexpected(&other)),
+        };
+        let udp = open_udp(peer, token, udp_fault, &stop).await;
+        let wanted = Wanted {
+            nas_dir: has_dir,
+            pc_dir: settings.pc_dir.is_some(),
+            mounted: settings.path.is_some(),
+            ssh: settings.ssh.is_some(),
+        };
+        let times = Times::plan(settings.depth, wanted);
+        Ok(Self {
+            channel,
+            local,
+            peer,
+            stop,
+            udp,
+            has_dir,
+            events,
+            settings,
+            times,
+            interfaces: Vec::new(),
+            mss_clamp: None,
+            congestion: None,
+            congestion_nas: None,
+            step: Step::Connect,
+        })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            nas_dir: self.has_dir,
+            pc_dir: self.settings.pc_dir.is_some(),
+            mounted: self.settings.path.is_some(),
+            ssh: self.settings.ssh.is_some(),
+        }
+    }
+
+    fn blank(&self, started: String) -> Document {
+        let settings = &self.settings;
+        let mut lanes = vec![LaneKind::Raw];
+        lanes.extend(settings.path.as_ref().map(|_| LaneKind::Mounted));
+        lanes.extend(settings.ssh.as_ref().map(|_| LaneKind::Ssh));
+        Document {
+            schema: Schema::current(),
+            tool: Tool { name: "weaklink".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            started,
+            plan: Plan {
+                depth: settings.depth,
+                local: settings.local,
+                budget_us: promise(settings.depth).into(),
+                streams: settings.streams,
+                max_data_bytes: settings.max_data,
+                lanes,
+                workload: settings.workload,
+                stated_pc_bps: settings.stated_pc,
+                stated_nas_bps: settings.stated_nas,
+            },
+            hosts: Hosts { pc: Outcome::Measured(crate::cpu::describe()), nas: Outcome::skipped(NOT_YET) },
+            measurements: Measurements::none(NOT_YET),
+            findings: Vec::new(),
+            verdict: None,
+        }
+    }
+
+    async fn measure(&mut self, document: &mut Document) -> Result<(), SessionError> {
+        self.step = Step::Link;
+        let idle = steps::link::client(self, document).await?;
+        self.step = Step::Mtu;
+        document.measurements.mtu = Outcome::Measured(steps::mtu::client(self, document).await?);
+        self.step = Step::Throughput;
+        document.measurements.throughput = Outcome::Measured(steps::throughput::client(self).await?);
+        if let Some(mtu) = document.measurements.mtu.measured_mut() {
+            mtu.unclamped = steps::throughput::unclamped(self, mtu).await?;
+        }
+        self.step = Step::Cpu;
+        document.measurements.cpu = Outcome::Measured(steps::cpu::client(self, idle).await?);
+        self.step = Step::Storage;
+        document.measurements.storage = Outcome::Measured(steps::storage::client(self).await?);
+        self.step = Step::Copy;
+        document.measurements.copy = Outcome::Measured(steps::copy::client(self).await?);
+        Ok(())
+    }
+
+    /// Asks the agent and waits for its answer.
+    pub async fn ask(&mut self, request: Request) -> Result<Reply, SessionError> {
+        let during = format!("during the step \"{}\"", self.step.title());
+        let lost = |how| SessionError::Lost { peer: Role::Nas.title(), during, how };
+        if let Err(how) = self.channel.send(&request).await {
+            return Err(lost(how));
+        }
+        let reply = tokio::select! {
+            reply = self.channel.receive() => reply,
+            () = interrupted(&self.events.interrupt) => {
+                self.stop.set();
+                return Err(SessionError::Interrupted);
+            }
+        };
+        match reply {
+            Ok(Reply::Leaving(why)) => {
+                self.stop.set();
+                Err(SessionError::Left(why))
+            }
+            Ok(reply) => Ok(reply),
+            Err(how) => Err(lost(how)),
+        }
+    }
+
+    /// Asks for the right to open data connections.
+    pub async fn tokens(&mut self, count: u32) -> Result<Vec<Token>, SessionError> {
+        match self.ask(Request::Tokens { count }).await? {
+            Reply::Tokens(tokens) if tokens.len() == count as usize => Ok(tokens),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A place for test files in a directory of the PC.
+    pub fn scratch(dir: &std::path::Path) -> Result<Scratch, String> {
+        let fault = |error| format!("cannot use the directory {}: {error}", dir.display());
+        crate::sys::sweep(dir).map_err(fault)?;
+        Scratch::create(dir).map_err(fault)
+    }
+}
+
+async fn open_udp(peer: SocketAddr, token: Token, fault: Option<String>, stop: &Stop) -> Result<Arc<mtu::Endpoint>, String> {
+    if let Some(fault) = fault {
+        return Err(format!("at the NAS: {fault}"));
+    }
+    let stop = stop.clone();
+    let endpoint = blocking(move || mtu::Endpoint::connect(peer, token.0, Duration::from_secs(2), &stop)).await;
+    endpoint.map(Arc::new).map_err(|error| {
+        format!("no answer on UDP port {} ({error}): a firewall may drop it; path MTU and round-trip times need it", peer.port())
+    })
+}
+
+/// An answer that does not fit the question.
+pub fn unexpected(reply: &Reply) -> SessionError {
+    let what = match reply {
+        Reply::Refused(why) => why.clone(),
+        other => {
+            let text = format!("{other:?}");
+            let name: String = text.chars().take_while(|c| c.is_alphanumeric()).collect();
+            format!("the answer {name} to another question")
+        }
+    };
+    SessionError::Protocol { peer: Role::Nas.title(), what }
+}
+
+async fn interrupted(stop: &Stop) {
+    while !stop.is_set() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,135 @@
+//! Finding and reaching the agent.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::session::error::SessionError;
+use crate::throughput::socket::{SocketSpec, connect};
+use crate::wire::hello::DEFAULT_PORT;
+
+/// The time for one address to answer.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// The largest segment of the control connection: small enough for every path that carries IPv6
+/// (1,280 bytes) less headers and options, so that the control connection survives a black hole.
+const CONTROL_MSS: u32 = 1200;
+
+/// A host as typed, with its port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Name or address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// A text that names no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no host: write HOST, HOST:PORT, an IPv6 address, or [IPv6]:PORT")]
+pub struct TargetError {
+    /// What was given.
+    text: String,
+}
+
+impl std::str::FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || TargetError { text: text.to_owned() };
+        let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port != 0).ok_or_else(wrong);
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, tail) = rest.split_once(']').ok_or_else(wrong)?;
+            match tail {
+                "" => (host, DEFAULT_PORT),
+                tail => (host, port(tail.strip_prefix(':').ok_or_else(wrong)?)?),
+            }
+        } else {
+            match text.split_once(':') {
+                Some((host, tail)) if !tail.contains(':') => (host, port(tail)?),
+                _ => (text, DEFAULT_PORT),
+            }
+        };
+        let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+        if host.is_empty() || host.starts_with('-') || !host.chars().all(fits) || host.contains(':') && !is_v6(host) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+fn is_v6(host: &str) -> bool {
+    host.split('%').next().is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+    }
+}
+
+/// Connects to the first address of the host that answers. Blocking.
+pub fn reach(target: &Target) -> Result<TcpStream, SessionError> {
+    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port));
+    let addresses: Vec<SocketAddr> =
+        resolved.map_err(|error| SessionError::Resolve { host: target.host.clone(), error })?.take(8).collect();
+    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), congestion: None };
+    let mut last = None;
+    for address in addresses {
+        match connect(address, &spec, CONNECT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    let Some((address, error)) = last else {
+        let error = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
+        return Err(SessionError::Resolve { host: target.host.clone(), error });
+    };
+    let address_text = address.to_string();
+    Err(match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            SessionError::Silent { address: address_text, port: address.port(), seconds: CONNECT.as_secs() }
+        }
+        ErrorKind::ConnectionRefused => SessionError::Refused { address: address_text },
+        _ => SessionError::Connect { address: address_text, error },
+    })
+}
+
+/// An address without the mapping of IPv4 into IPv6.
+pub const fn plain(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+/// A socket address without the mapping of IPv4 into IPv6.
+pub const fn plain_socket(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(v4) => SocketAddr::new(IpAddr::V4(v4), v6.port()),
+            None => address,
+        },
+        SocketAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_people_type_them() {
+        for (text, host, port) in [
+            ("nas", "nas", DEFAULT_PORT),
+            ("nas.local:5300", "nas.local", 5300),
+            ("192.0.2.7", "192.0.2.7", DEFAULT_PORT),
+            ("192.0.2.7:80", "192.0.2.7", 80),
+            ("[2001:db8::7]:81", "2001:db8::7", 81),
+            ("2001:db8::7", "2001:db8::7", DEFAULT_PORT),
+            ("fe80::1%eth0", "fe80::1%eth0", DEFAULT_PORT),
+        ] {
+            assert_eq!(text.parse(), Ok(Target { host: host.to_owned(), port }), "{text}");
+        }
+        for bad in ["", "nas:", "nas:0", "nas:99999", "[::1", "[::1]x", "-oProxy", "a b", "a:b:c", "http://nas"] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What can go wrong between the two ends, each one clear sentence.
+
+use std::io;
+
+/// Why a session did not come about, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The name of the host means nothing.
+    #[error("cannot find the host {host}: {error}; check the spelling, or use its IP address")]
+    Resolve {
+        /// As typed.
+        host: String,
+        /// The resolver's word.
+        error: io::Error,
+    },
+    /// Nobody answers at all.
+    #[error(
+        "no answer from {address} within {seconds} s: is the NAS on, is `weaklink serve` running there, \
+         does a firewall drop TCP port {port}?"
+    )]
+    Silent {
+        /// Who was asked.
+        address: String,
+        /// The port.
+        port: u16,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The host is there but nobody listens on the port.
+    #[error("{address} refuses the connection: start `weaklink serve` there, or give the port that it printed as HOST:PORT")]
+    Refused {
+        /// Who was asked.
+        address: String,
+    },
+    /// Another error of the system.
+    #[error("cannot connect to {address}: {error}")]
+    Connect {
+        /// Who was asked.
+        address: String,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// Something else listens on the port.
+    #[error("{address} answers, but not as weaklink does: another program has this port; give the port that `weaklink serve` printed as HOST:PORT")]
+    Foreign {
+        /// Who was asked.
+        address: String,
+    },
+    /// The two ends are of different times.
+    #[error("{address} speaks version {theirs} of the protocol and this weaklink version {ours}: install the same weaklink at both ends")]
+    OtherVersion {
+        /// Who was asked.
+        address: String,
+        /// The peer's major.minor.
+        theirs: String,
+        /// Ours.
+        ours: String,
+    },
+    /// The code does not fit.
+    #[error("{address} does not accept the pairing code: type the code that `weaklink serve` printed at its last start")]
+    WrongCode {
+        /// Who was asked.
+        address: String,
+    },
+    /// One at a time.
+    #[error("{address} is busy: {peer} has been running a diagnosis for {seconds} s; wait until it is done")]
+    Busy {
+        /// Who was asked.
+        address: String,
+        /// Who runs.
+        peer: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// Too many strangers knock.
+    #[error("{address} has too many connections that have not said who they are; try again in a few seconds")]
+    Overloaded {
+        /// Who was asked.
+        address: String,
+    },
+    /// The other end vanished.
+    #[error("lost the {peer} {during}: {how}")]
+    Lost {
+        /// `PC` or `NAS`.
+        peer: &'static str,
+        /// In which step.
+        during: String,
+        /// What was seen.
+        how: String,
+    },
+    /// The other end says something that it must not.
+    #[error("the {peer} sent what this version does not understand: {what}")]
+    Protocol {
+        /// `PC` or `NAS`.
+        peer: &'static str,
+        /// What.
+        what: String,
+    },
+    /// The agent was ended by its owner.
+    #[error("the agent on the NAS was ended: {0}")]
+    Left(String),
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// The agent cannot listen.
+    #[error("failed to listen on {address}: {error}{hint}")]
+    Bind {
+        /// Where.
+        address: String,
+        /// The system's word.
+        error: io::Error,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A directory that cannot be used.
+    #[error("cannot use the directory {path}: {error}")]
+    Directory {
+        /// Which.
+        path: String,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// The system gives no randomness.
+    #[error("the system gives no random numbers: {0}")]
+    Random(String),
+}

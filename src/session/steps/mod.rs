@@ -1,0 +1,8 @@
+//! One file a step, both ends in it.
+
+pub mod copy;
+pub mod cpu;
+pub mod link;
+pub mod mtu;
+pub mod storage;
+pub mod throughput;

@@ -1,0 +1,236 @@
+//! Raw TCP: one stream and several, in each direction.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::host::{Direction, Role};
+use crate::model::mtu::{Limiter, MtuSection, UnclampedStream};
+use crate::model::outcome::Outcome;
+use crate::model::throughput::{DirectionThroughput, Pass, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
+use crate::session::agent::{AgentSession, blocking};
+use crate::session::around::Bracket;
+use crate::session::client::{ClientSession, unexpected};
+use crate::session::error::SessionError;
+use crate::session::event::{Step, Watch};
+use crate::throughput::socket::{SocketSpec, connect};
+use crate::throughput::{Progress, ReceiveSpec, SendSpec, receive, send};
+use crate::units::{BitRate, Elapsed};
+use crate::wire::hello::Hello;
+use crate::wire::message::{Around, PassRequest, Token};
+use crate::wire::{Reply, Request};
+
+/// The longest pass that an agent agrees to.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// How much longer than the sender a receiver waits for the end: a queue of a few MB at 10 Mbit/s.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// The time for a data connection.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// Echoes for the round-trip time of an idle path.
+const IDLE_ECHOES: u32 = 30;
+
+/// The distance of echoes beside the streams.
+const ECHO_EVERY: Duration = Duration::from_millis(20);
+
+/// The agent's side of one pass.
+pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
+    let duration = Duration::from(request.duration_us).min(LONGEST);
+    let connections = session.connections(&request.tokens).await;
+    let stop = session.stop.clone();
+    let interfaces = session.interfaces.clone();
+    match request.direction {
+        Direction::Upload => {
+            let (end, around) = blocking(move || {
+                let bracket = Bracket::start(&interfaces);
+                let spec = ReceiveSpec { deadline: duration + GRACE, ..ReceiveSpec::default() };
+                let end = connections.and_then(|c| receive(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
+                (end, bracket.finish())
+            })
+            .await;
+            Reply::Received(end.into(), Box::new(around))
+        }
+        Direction::Download => {
+            let (end, around) = blocking(move || {
+                let bracket = Bracket::start(&interfaces);
+                let spec = SendSpec { duration, max_bytes: None, congestion: request.congestion };
+                let end = connections.and_then(|c| send(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
+                (end, bracket.finish())
+            })
+            .await;
+            Reply::Sent(end.into(), Box::new(around))
+        }
+    }
+}
+
+/// The client's side of the whole step.
+pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
+    session.events.part(Step::Throughput, "round-trip time", Duration::from_millis(200), None);
+    let idle_rtt = echoes(session, IDLE_ECHOES, Duration::from_millis(5)).await;
+    let upload = direction(session, Direction::Upload).await?;
+    let download = direction(session, Direction::Download).await?;
+    Ok(ThroughputSection { upload, download, idle_rtt })
+}
+
+async fn echoes(session: &ClientSession, count: u32, every: Duration) -> Outcome<RttSummary> {
+    match &session.udp {
+        Ok(endpoint) => {
+            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+            blocking(move || endpoint.rtt(count, every, &stop)).await
+        }
+        Err(reason) => Outcome::skipped(reason.clone()),
+    }
+}
+
+async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
+    let clamp = session.mss_clamp;
+    let time = session.times.pass;
+    let single = pass(session, PassPlan { direction, streams: 1, clamp, time }).await?;
+    let streams = session.settings.streams;
+    let multi = if streams > 1 {
+        pass(session, PassPlan { direction, streams, clamp, time }).await?
+    } else {
+        Outcome::skipped("--streams 1 was asked for")
+    };
+    Ok(DirectionThroughput { single, multi })
+}
+
+/// One pass as the client wants it.
+#[derive(Clone, Copy, Debug)]
+struct PassPlan {
+    direction: Direction,
+    streams: u32,
+    clamp: Option<u32>,
+    time: Duration,
+}
+
+/// Opens data connections with these tokens.
+pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>) -> Result<Vec<TcpStream>, String> {
+    let (peer, tokens, congestion) = (session.peer, tokens.to_vec(), session.congestion.clone());
+    blocking(move || {
+        let spec = SocketSpec { mss_clamp: clamp, congestion };
+        tokens
+            .iter()
+            .map(|token| {
+                let mut stream = connect(peer, &spec, CONNECT)?;
+                std::io::Write::write_all(&mut stream, &Hello::data(token))?;
+                Ok(stream)
+            })
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|error| format!("cannot open a data connection: {error}"))
+    })
+    .await
+}
+
+async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pass>, SessionError> {
+    let progress = Progress::default();
+    let watch: Watch = {
+        let progress = progress.clone();
+        Arc::new(move || progress.bytes())
+    };
+    let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
+    session.events.part(Step::Throughput, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
+    let tokens = session.tokens(plan.streams).await?;
+    let connections = match open(session, &tokens, plan.clamp).await {
+        Ok(connections) => connections,
+        Err(reason) => return Ok(Outcome::failed(reason)),
+    };
+    let request = Request::Pass(PassRequest {
+        direction: plan.direction,
+        tokens,
+        duration_us: plan.time.into(),
+        mss_clamp_bytes: plan.clamp,
+        congestion: session.congestion_nas.clone(),
+    });
+    let echo = session.udp.as_ref().ok().map(|endpoint| {
+        let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+        let count = (plan.time.as_secs_f64() / ECHO_EVERY.as_secs_f64() * 0.9) as u32;
+        tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop)))
+    });
+    let work = {
+        let (stop, interfaces, congestion) = (session.stop.clone(), session.interfaces.clone(), session.congestion.clone());
+        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces, congestion)))
+    };
+    let reply = session.ask(request).await;
+    let (ours, around) = work.await.unwrap_or_else(|_| (End::Failed("our end broke off".to_owned()), Around::none("it broke off")));
+    let loaded = match echo {
+        Some(echo) => echo.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off")),
+        None => Outcome::skipped("UDP does not reach the NAS"),
+    };
+    let (sender, receiver, theirs) = match (ours, reply?) {
+        (End::Sender(sender), Reply::Received(receiver, theirs)) => (sender, receiver, theirs),
+        (End::Receiver(receiver), Reply::Sent(sender, theirs)) => (sender, receiver, theirs),
+        (End::Failed(reason), _) => return Ok(Outcome::failed(reason)),
+        (_, other) => return Err(unexpected(&other)),
+    };
+    let receiver = match receiver {
+        Outcome::Measured(receiver) => receiver,
+        Outcome::Skipped(why) | Outcome::Failed(why) => return Ok(Outcome::failed(why.reason)),
+    };
+    let mut pass = crate::throughput::assemble(plan.streams, sender, receiver, plan.clamp);
+    pass.loaded_rtt = loaded;
+    (pass.cpu_pc, pass.counters_pc) = (around.cpu, around.counters);
+    (pass.cpu_nas, pass.counters_nas) = (theirs.cpu, theirs.counters);
+    Ok(Outcome::Measured(pass))
+}
+
+/// What our end of a pass was.
+enum End {
+    Sender(Outcome<SenderEnd>),
+    Receiver(Outcome<ReceiverEnd>),
+    Failed(String),
+}
+
+fn our_end(
+    plan: PassPlan,
+    connections: Vec<TcpStream>,
+    stop: &crate::sys::Stop,
+    progress: &Progress,
+    interfaces: &[String],
+    congestion: Option<String>,
+) -> (End, Around) {
+    let bracket = Bracket::start(interfaces);
+    let end = match plan.direction.sender() {
+        Role::Pc => {
+            let spec = SendSpec { duration: plan.time, max_bytes: None, congestion };
+            End::Sender(send(connections, &spec, stop, progress).into())
+        }
+        Role::Nas => {
+            let spec = ReceiveSpec { deadline: plan.time + GRACE, ..ReceiveSpec::default() };
+            End::Receiver(receive(connections, &spec, stop, progress).into())
+        }
+    };
+    (end, bracket.finish())
+}
+
+/// The proof of a black hole: one stream with segments as large as the interfaces allow.
+pub async fn unclamped(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<UnclampedStream>, SessionError> {
+    if session.mss_clamp.is_none() {
+        return Ok(mtu.unclamped.clone());
+    }
+    // The direction whose path carries least, among those where nobody says so.
+    let silent = |direction: &Direction| {
+        let found = mtu.of(*direction).measured()?;
+        (found.limited_by == Limiter::Silent).then_some(found.mtu)
+    };
+    let Some(direction) = Direction::BOTH.into_iter().filter(|d| silent(d).is_some()).min_by_key(silent) else {
+        return Ok(Outcome::skipped("somebody says which packets are too large, so streams adapt"));
+    };
+    let plan = PassPlan { direction, streams: 1, clamp: None, time: session.times.unclamped };
+    Ok(match pass(session, plan).await? {
+        Outcome::Measured(pass) => {
+            // A stall is a result: what counts is what arrived in the whole time.
+            let elapsed = plan.time.max(pass.elapsed_us.into());
+            Outcome::Measured(UnclampedStream {
+                direction,
+                bytes: pass.bytes,
+                elapsed_us: Elapsed::from(elapsed),
+                goodput_bps: BitRate::of(pass.bytes, elapsed),
+            })
+        }
+        Outcome::Skipped(why) => Outcome::Skipped(why),
+        Outcome::Failed(why) => Outcome::Failed(why),
+    })
+}
