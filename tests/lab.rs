@@ -1,0 +1,129 @@
+//! The verdict in built networks: each fault of the lab, with the real programs, names its cause.
+//!
+//! Needs root and Linux. Where that is missing each test says so and is skipped; where the full suite is
+//! demanded (`WEAKLINK_FULL=1`) it fails.
+
+#[path = "../examples/lab/net.rs"]
+mod net;
+#[path = "../examples/lab/scenario.rs"]
+mod scenario;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use scenario::{Outcome, SCENARIOS, play};
+use serde_json::Value;
+
+/// One network at a time: two would share the cores and measure each other.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Whether the lab can be built here; a visible skip, or a failure where the full suite is demanded.
+fn possible() -> bool {
+    match net::missing() {
+        None => true,
+        Some(reason) => {
+            assert!(std::env::var("WEAKLINK_FULL").as_deref() != Ok("1"), "the full suite is demanded, but {reason}");
+            eprintln!("SKIPPED: {reason}");
+            false
+        }
+    }
+}
+
+fn go(name: &str) -> Option<(Value, Outcome)> {
+    if !possible() {
+        return None;
+    }
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap();
+    let outcome = play(scenario, Path::new(env!("CARGO_BIN_EXE_weaklink")), &["--json".to_owned()]).unwrap();
+    let report: Value = serde_json::from_str(&outcome.report).unwrap_or_else(|error| panic!("{error} in {:?}", outcome.report));
+    let code = report["verdict"]["code"].as_str().unwrap().to_owned();
+    assert!(
+        scenario.expect.contains(&code.as_str()),
+        "{name}: {code} instead of {:?}: {}\nfindings: {:#}",
+        scenario.expect,
+        report["verdict"]["sentence"],
+        report["findings"]
+    );
+    assert!(outcome.elapsed <= Duration::from_secs(60), "{name} took {:?}", outcome.elapsed);
+    Some((report, outcome))
+}
+
+fn mtu(report: &Value, direction: &str) -> Value {
+    report["measurements"]["mtu"]["measured"][direction]["measured"].clone()
+}
+
+#[test]
+fn a_clean_link_is_healthy() {
+    let Some((report, outcome)) = go("healthy") else { return };
+    assert_eq!(outcome.code, Some(0), "{:#}", report["findings"]);
+    assert_eq!(report["verdict"]["status"], "healthy");
+    assert_eq!(mtu(&report, "upload")["mtu"], 1500);
+}
+
+#[test]
+fn a_slow_hop_between_fast_ports_is_found() {
+    let Some((report, outcome)) = go("slow-hop") else { return };
+    assert_eq!(outcome.code, Some(1));
+    assert_eq!(report["verdict"]["where"], "path");
+}
+
+#[test]
+fn a_silent_switch_with_a_small_mtu_is_found_and_the_run_still_finishes() {
+    let Some((report, outcome)) = go("black-hole") else { return };
+    assert_eq!(outcome.code, Some(1));
+    for direction in ["upload", "download"] {
+        let found = mtu(&report, direction);
+        // A veth passes four bytes more than its MTU, as room for a VLAN tag.
+        assert!([1500, 1504].contains(&found["mtu"].as_u64().unwrap()), "{direction}: {found:#}");
+        assert_eq!(found["limited_by"]["kind"], "silent", "{direction}");
+        assert!(found["elapsed_us"].as_u64().unwrap() <= 4_000_000, "{direction}: {}", found["elapsed_us"]);
+    }
+    let passes = &report["measurements"]["throughput"]["measured"]["upload"]["single"]["measured"];
+    assert!(passes["goodput_bps"].as_u64().unwrap() > 0, "clamped streams run through a black hole");
+}
+
+#[test]
+fn jumbo_frames_at_one_end_only_are_found() {
+    let Some((_, outcome)) = go("mtu-mismatch") else { return };
+    assert_eq!(outcome.code, Some(1));
+}
+
+#[test]
+fn a_disk_that_writes_slowly_is_found() {
+    let Some((report, _)) = go("nas-write") else { return };
+    assert_eq!(report["verdict"]["direction"], "upload");
+    assert_eq!(report["verdict"]["where"], "nas");
+}
+
+#[test]
+fn a_disk_that_reads_slowly_is_found() {
+    let Some((report, _)) = go("nas-read") else { return };
+    assert_eq!(report["verdict"]["direction"], "download");
+    assert_eq!(report["verdict"]["where"], "nas");
+}
+
+#[test]
+fn ssh_that_is_limited_by_its_cipher_is_found() {
+    let Some((report, _)) = go("ssh-cipher") else { return };
+    assert_eq!(report["verdict"]["lane"], "ssh");
+}
+
+#[test]
+fn an_agent_without_cpu_is_found() {
+    let Some((report, _)) = go("starved-agent") else { return };
+    assert_eq!(report["verdict"]["where"], "nas");
+}
+
+#[test]
+fn loss_in_the_upload_direction_is_found() {
+    let Some((report, _)) = go("upload-loss") else { return };
+    assert_eq!(report["verdict"]["direction"], "upload");
+}
+
+#[test]
+fn many_small_files_over_ssh_are_bound_by_their_number() {
+    let Some((report, _)) = go("small-files") else { return };
+    assert_eq!(report["verdict"]["lane"], "ssh");
+}
