@@ -84,6 +84,10 @@ pub struct AgentSession {
     expected: Option<mtu::Expected>,
     /// The directory for tests of this session, with everything in it removed at the end.
     pub scratch: Option<Arc<Scratch>>,
+    /// The file of the last raw upload.
+    pub stored: Option<steps::copy::Stored>,
+    /// How many raw uploads there were.
+    pub copies: u32,
     /// The interfaces that carry the traffic to the client.
     pub interfaces: Vec<String>,
     /// A phase that is being watched for the client.
@@ -288,6 +292,8 @@ impl Shared {
             udp: None,
             expected: None,
             scratch: None,
+            stored: None,
+            copies: 0,
             interfaces: Vec::new(),
             bracket: None,
             data,

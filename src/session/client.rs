@@ -187,6 +187,7 @@ impl ClientSession {
             }
             other => return Err(unexpected(&other)),
         };
+        tokio::spawn(end_on_interrupt(events.interrupt.clone(), stop.clone()));
         let udp = open_udp(peer, token, udp_fault, &stop).await;
         let wanted = Wanted {
             nas_dir: has_dir,
@@ -330,6 +331,16 @@ pub fn unexpected(reply: &Reply) -> SessionError {
         }
     };
     SessionError::Protocol { peer: Role::Nas.title(), what }
+}
+
+/// Threads that measure look at the session's flag only; the user's wish to end reaches them through this.
+async fn end_on_interrupt(interrupt: Stop, stop: Stop) {
+    while !stop.is_set() {
+        if interrupt.is_set() {
+            stop.set();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn interrupted(stop: &Stop) {
