@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
@@ -94,7 +94,7 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
                 }
             }
         }
-        shared.watch(conns.len(), &counters, progress);
+        shared.watch(&threads, &counters, progress);
         let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a sending thread failed")));
         ends.collect::<io::Result<Vec<_>>>()
     })?;
@@ -109,11 +109,11 @@ fn share(max_bytes: Option<u64>, streams: usize, at: usize) -> u64 {
 }
 
 impl Shared<'_> {
-    /// Tells the progress until all threads have ended, which they do by themselves.
-    fn watch(&self, streams: usize, counters: &[Counter], progress: &Progress) {
+    /// Tells the progress until all threads have ended, which they do by themselves (or by a panic, which counts nothing as done).
+    fn watch(&self, threads: &[ScopedJoinHandle<'_, StreamEnd>], counters: &[Counter], progress: &Progress) {
         let begin = Instant::now();
         let schedule = Schedule::new(Duration::ZERO, BIN);
-        while self.done.load(Ordering::Acquire) < streams {
+        while self.done.load(Ordering::Acquire) < threads.len() && !threads.iter().all(ScopedJoinHandle::is_finished) {
             progress.set(total(counters));
             thread::park_timeout(schedule.wait(begin.elapsed()));
         }

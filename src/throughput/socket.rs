@@ -46,7 +46,8 @@ pub fn connect(addr: SocketAddr, spec: &SocketSpec, timeout: Duration) -> io::Re
 pub fn prepare(listener: &TcpListener, spec: &SocketSpec) -> io::Result<()> {
     let socket = SockRef::from(listener);
     wish(&socket, spec);
-    clamp(&socket, spec).map_err(|error| io::Error::new(error.kind(), format!("failed to limit the segment size of a listener: {error}")))
+    clamp(&socket, spec)
+        .map_err(|error| io::Error::new(error.kind(), format!("failed to limit the segment size of a listener: {error}")))
 }
 
 /// Sets on an accepted connection what can still be set: the congestion control. The segment size was settled by the

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-/// More than any kernel's `struct tcp_info` holds today (232 bytes in 6.1, 248 in 6.18): what is beyond is not ours to read.
+/// More than any kernel's `struct tcp_info` holds today (232 bytes in 5.4, 280 in 6.18): what is beyond is not ours to read.
 const TCP_INFO_ROOM: usize = 512;
 
 /// The congestion control of a socket, by the kernel's name (`cubic`, `bbr`, `reno`).
