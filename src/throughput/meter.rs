@@ -41,7 +41,7 @@ impl Meter {
             return;
         }
         let total = total.max(self.seen);
-        let (grown, span) = (u128::from(total - self.seen), (at - self.seen_at).as_nanos());
+        let (grown, span) = (u128::from(total - self.seen), at.saturating_sub(self.seen_at).as_nanos());
         while let Some(edge) = self.next_edge().filter(|edge| *edge <= at) {
             let share = grown * edge.saturating_sub(self.seen_at).as_nanos() / span;
             self.edges.push(self.seen + u64::try_from(share).unwrap_or(u64::MAX).min(total - self.seen));
@@ -219,7 +219,7 @@ mod tests {
             let bins = meter.finish(at);
             let sum: u64 = bins.bytes.iter().sum();
             prop_assert!(sum <= total);
-            prop_assert_eq!(bins.bytes.len() as u128, (at - origin).as_nanos() / BIN.as_nanos());
+            prop_assert_eq!(bins.bytes.len() as u128, at.saturating_sub(origin).as_nanos() / BIN.as_nanos());
             meter.look(at + BIN, total);
             prop_assert_eq!(meter.finish(at + BIN).bytes.iter().sum::<u64>(), total);
         }

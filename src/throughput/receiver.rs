@@ -68,6 +68,7 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// When no thread can be started, or every stream broke; one broken stream among others only ends early.
+#[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress: &Progress) -> io::Result<ReceiverEnd> {
     let shared = Shared {
         begin: Instant::now(),
@@ -246,11 +247,11 @@ fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<Receiv
         (ends.iter().map(|e| e.ended).min().unwrap_or_default(), ends.iter().map(|e| e.ended).max().unwrap_or_default());
     let mut meter = meter.unwrap_or_else(|| Meter::new(BIN, first));
     meter.look(latest, bytes);
-    let until = if latest - earliest <= WINDING_DOWN { earliest } else { latest };
+    let until = if latest.saturating_sub(earliest) <= WINDING_DOWN { earliest } else { latest };
     Ok(ReceiverEnd {
         bins: meter.finish(until),
         bytes: ByteSize(bytes),
-        elapsed_us: (last - first).into(),
+        elapsed_us: last.saturating_sub(first).into(),
         stream_bytes: ends.iter().map(|end| ByteSize(end.bytes)).collect(),
         method: ends.first().map_or("read", |end| end.method).to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),

@@ -18,7 +18,7 @@ impl Schedule {
     /// How long to wait at `now` for the next moment: more than nothing, at most one interval. Missed moments are left out.
     pub fn wait(&self, now: Duration) -> Duration {
         let Some(since) = now.checked_sub(self.origin) else {
-            return (self.origin - now).min(self.interval);
+            return self.origin.saturating_sub(now).min(self.interval);
         };
         let into = since.as_nanos() % self.interval.as_nanos();
         self.interval.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(u64::MAX)))

@@ -69,9 +69,12 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early.
+#[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
     let sockets = SocketSpec { mss_clamp: None, congestion: spec.congestion.clone() };
-    conns.iter().for_each(|stream| socket::adopt(stream, &sockets));
+    for stream in &conns {
+        socket::adopt(stream, &sockets);
+    }
     let content = Content::new(spec.copies);
     let shared = Shared {
         content: &content,
