@@ -1,1 +1,33 @@
-//! throughput.
+//! How much TCP moves from memory to memory: what the copy would reach if disks and protocols cost nothing.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `schedule`, `meter` | pure: when to look, and from what was seen to bins, the steady part and the goodput |
+//! | `tcp_info` | pure: the kernel's `struct tcp_info`, of any kernel's length, to [`crate::model::throughput::TcpStats`] |
+//! | `socket` | opening and preparing the connections |
+//! | `sender`, `receiver` | the shell: one OS thread a stream, blocking sockets, no lock and no allocation while bytes move |
+//!
+//! A pass: the ends have N connections; the receiving end calls [`receive()`], the sending end [`send()`]; each gives its
+//! half of the result, and [`assemble`] makes a pass of both. Goodput is what the receiving application read, never what
+//! the sender handed over. On Linux neither end copies the bytes (`sendfile` from memory, `MSG_TRUNC`), so that the host is the limit
+//! as late as possible; with `copies` both do what ordinary programs do.
+
+mod low_water;
+mod meter;
+mod progress;
+mod receiver;
+mod schedule;
+mod sender;
+mod socket;
+mod tcp_info;
+
+pub use meter::{BIN, Meter, assemble, goodput, steady};
+pub use progress::Progress;
+pub use receiver::{ReceiveSpec, receive};
+pub use schedule::Schedule;
+pub use sender::{SendSpec, send};
+pub use socket::{SocketSpec, adopt, congestion_to_use, connect, prepare};
+pub use tcp_info::decode;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! The bytes moved so far: for the display, and between the stream threads and the one that looks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bytes that a running pass has moved, all streams together; renewed about ten times a second.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Nothing moved yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// One stream's counter on cache lines of its own: a thread that counts must not slow down its neighbour.
+///
+/// 128 bytes: processors fetch pairs of 64-byte lines, and some ARM cores have lines of 128.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Only the stream's own thread writes, so a plain store is enough.
+    pub(super) fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of `streams` streams.
+pub(super) fn counters(streams: usize) -> Vec<Counter> {
+    std::iter::repeat_with(Counter::default).take(streams).collect()
+}
+
+/// The sum of all counters.
+pub(super) fn total(counters: &[Counter]) -> u64 {
+    counters.iter().map(Counter::get).fold(0, u64::saturating_add)
+}

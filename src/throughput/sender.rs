@@ -1,0 +1,236 @@
+//! The sending end of a pass: one thread a stream that hands bytes to the kernel as fast as it takes them.
+
+use std::io::{self, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use super::meter::{BIN, cpu_sum};
+use super::progress::{Counter, Progress, counters, total};
+use super::schedule::Schedule;
+use super::socket::{self, SocketSpec};
+use super::tcp_info;
+use crate::model::throughput::SenderEnd;
+use crate::pattern::Pattern;
+use crate::sys::{self, Stop};
+use crate::units::{ByteSize, Elapsed};
+
+/// The longest that a call waits for room in the send buffer: what a pass may outlive its duration by on a black hole.
+const WRITE_WAIT: Duration = Duration::from_millis(100);
+
+/// The most that one call hands over with a copy: fewer calls gain nothing, and the buffer stays in the cache.
+const WRITE: usize = 128 * 1024;
+
+/// The most that one call hands over without a copy.
+const SENDFILE: usize = 1 << 20;
+
+/// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4).
+const CONTENT: usize = 1 << 20;
+
+/// How a sending end works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendSpec {
+    /// The longest that it sends; a hard limit, whatever the path does.
+    pub duration: Duration,
+    /// The bytes after which it ends before that, all streams together.
+    pub max_bytes: Option<u64>,
+    /// The congestion control by the kernel's name, as the sender's end chooses it; a wish (see [`SocketSpec`]).
+    pub congestion: Option<String>,
+    /// Whether bytes are copied out of the program, as ordinary programs do; else the kernel sends from its own memory where it can.
+    pub copies: bool,
+}
+
+/// One stream's result.
+struct StreamEnd {
+    bytes: u64,
+    elapsed: Duration,
+    congestion: Option<String>,
+    raw: io::Result<Vec<u8>>,
+    cpu: Option<Duration>,
+    error: Option<io::Error>,
+}
+
+/// What the threads share; no lock.
+struct Shared<'a> {
+    content: &'a Content,
+    duration: Duration,
+    done: AtomicUsize,
+    halt: AtomicBool,
+    stop: &'a Stop,
+    watcher: Thread,
+}
+
+/// Sends random bytes on all of `conns` until the duration or the bytes are over or `stop` is set, then ends the streams.
+///
+/// What the kernel still holds then is delivered behind the caller's back; nothing waits for it.
+///
+/// # Errors
+/// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early.
+#[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
+pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
+    let sockets = SocketSpec { mss_clamp: None, congestion: spec.congestion.clone() };
+    for stream in &conns {
+        socket::adopt(stream, &sockets);
+    }
+    let content = Content::new(spec.copies);
+    let shared = Shared {
+        content: &content,
+        duration: spec.duration,
+        done: AtomicUsize::new(0),
+        halt: AtomicBool::new(false),
+        stop,
+        watcher: thread::current(),
+    };
+    let counters = counters(conns.len());
+    let ends = thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(conns.len());
+        for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
+            let (shared, limit) = (&shared, share(spec.max_bytes, conns.len(), at));
+            match thread::Builder::new().name("send".into()).spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    shared.halt.store(true, Ordering::Relaxed);
+                    return Err(io::Error::new(error.kind(), format!("failed to start a sending thread: {error}")));
+                }
+            }
+        }
+        shared.watch(&threads, &counters, progress);
+        let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a sending thread failed")));
+        ends.collect::<io::Result<Vec<_>>>()
+    })?;
+    progress.set(total(&counters));
+    conclude(ends, content.method())
+}
+
+/// The bytes of one stream out of those of all; the first streams take what does not divide.
+fn share(max_bytes: Option<u64>, streams: usize, at: usize) -> u64 {
+    let streams = (streams as u64).max(1);
+    max_bytes.map_or(u64::MAX, |all| all / streams + u64::from((at as u64) < all % streams))
+}
+
+impl Shared<'_> {
+    /// Tells the progress until all threads have ended, which they do by themselves (or by a panic, which counts nothing as done).
+    fn watch(&self, threads: &[ScopedJoinHandle<'_, StreamEnd>], counters: &[Counter], progress: &Progress) {
+        let begin = Instant::now();
+        let schedule = Schedule::new(Duration::ZERO, BIN);
+        while self.done.load(Ordering::Acquire) < threads.len() && !threads.iter().all(ScopedJoinHandle::is_finished) {
+            progress.set(total(counters));
+            thread::park_timeout(schedule.wait(begin.elapsed()));
+        }
+    }
+
+    /// One stream's thread.
+    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> StreamEnd {
+        let party = socket::party(stream);
+        let begin = Instant::now();
+        let (bytes, error) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
+            Ok(()) => self.hand_over(stream, counter, limit, begin),
+            Err(error) => (0, Some(error)),
+        };
+        let socket = SockRef::from(stream);
+        let end = StreamEnd {
+            bytes,
+            elapsed: begin.elapsed(),
+            congestion: sys::tcp::congestion(&socket).ok(),
+            raw: sys::tcp::info(&socket),
+            cpu: sys::tcp::thread_cpu(),
+            error: error.map(|e| io::Error::new(e.kind(), format!("failed to send to {party}: {e}"))),
+        };
+        let _ = stream.shutdown(Shutdown::Write);
+        self.done.fetch_add(1, Ordering::Release);
+        self.watcher.unpark();
+        end
+    }
+
+    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
+        let socket = SockRef::from(stream);
+        let (mut bytes, mut offset) = (0u64, 0usize);
+        while bytes < limit && begin.elapsed() < self.duration && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
+            let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
+            match self.content.send(stream, &socket, offset, most) {
+                Ok(0) => return (bytes, Some(io::ErrorKind::WriteZero.into())),
+                Ok(taken) => {
+                    bytes += taken as u64;
+                    offset = (offset + taken) % CONTENT;
+                    counter.set(bytes);
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {}
+                    _ => return (bytes, Some(error)),
+                },
+            }
+        }
+        (bytes, None)
+    }
+}
+
+/// What is sent, and from where.
+enum Content {
+    /// From the kernel's memory, which all streams share.
+    Kernel(sys::tcp::Content),
+    /// From the program's.
+    Own(Vec<u8>),
+}
+
+impl Content {
+    fn new(copies: bool) -> Self {
+        // The seed only has to differ from the last run's; a system without random numbers still measures.
+        let seed = getrandom::u64().unwrap_or(0x7765_616b);
+        let mut bytes = vec![0; CONTENT];
+        Pattern::new(seed).fill(0, &mut bytes);
+        match if copies { Err(io::ErrorKind::Unsupported.into()) } else { sys::tcp::Content::new(&bytes) } {
+            Ok(content) => Self::Kernel(content),
+            Err(_) => Self::Own(bytes),
+        }
+    }
+
+    fn send(&self, stream: &TcpStream, socket: &SockRef<'_>, offset: usize, most: usize) -> io::Result<usize> {
+        match self {
+            Self::Kernel(content) => content.send(socket, offset, most.min(SENDFILE)),
+            Self::Own(bytes) => {
+                let rest = bytes.get(offset..).unwrap_or_default();
+                (&*stream).write(rest.get(..most.min(WRITE)).unwrap_or(rest))
+            }
+        }
+    }
+
+    const fn method(&self) -> &'static str {
+        match self {
+            Self::Kernel(_) => "sendfile",
+            Self::Own(_) => "send",
+        }
+    }
+}
+
+fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
+    if ends.iter().all(|end| end.error.is_some())
+        && let Some(error) = ends.iter_mut().find_map(|end| end.error.take())
+    {
+        return Err(error);
+    }
+    Ok(SenderEnd {
+        bytes: ByteSize(ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add)),
+        elapsed_us: Elapsed::from(ends.iter().map(|end| end.elapsed).max().unwrap_or_default()),
+        method: method.to_owned(),
+        congestion: ends.iter().find_map(|end| end.congestion.clone()),
+        thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
+        stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_shared_without_rest() {
+        for (all, streams) in [(10, 3), (0, 2), (1, 4), (u64::MAX, 7)] {
+            let sum: u64 = (0..streams).map(|at| share(Some(all), streams, at)).sum();
+            assert_eq!(sum, all);
+        }
+        assert_eq!(share(None, 4, 0), u64::MAX);
+    }
+}

@@ -1,0 +1,89 @@
+//! Opening and preparing the connections that carry the data.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::sys;
+
+/// The largest value that Linux takes for `TCP_MAXSEG` (`MAX_TCP_WINDOW`); a larger clamp would clamp nothing.
+const LARGEST_CLAMP: u32 = 32_767;
+
+/// How a data connection is to be made.
+///
+/// `TCP_NODELAY` is left off: the sender always has more, so waiting for a full segment costs nothing and saves small ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketSpec {
+    /// The largest segment in bytes, for a path that drops larger packets in silence; none leaves it to the system.
+    pub mss_clamp: Option<u32>,
+    /// The congestion control by the kernel's name; a wish, since a system may refuse it. What is in use is told by the sender.
+    pub congestion: Option<String>,
+}
+
+/// Opens a connection to `addr` with everything of `spec` set before the handshake.
+///
+/// # Errors
+/// Refused, unreachable or not answered within `timeout`; or a clamp that the system does not take, since without it the
+/// pass would measure something else.
+pub fn connect(addr: SocketAddr, spec: &SocketSpec, timeout: Duration) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))
+        .map_err(|error| explain(&error, "open a TCP socket", &addr))?;
+    clamp(&socket, spec).map_err(|error| explain(&error, "limit the segment size of a connection", &addr))?;
+    wish(&socket, spec);
+    socket.connect_timeout(&addr.into(), timeout).map_err(|error| explain(&error, "connect", &addr))?;
+    Ok(socket.into())
+}
+
+/// Sets `spec` on a listener, whose connections inherit it.
+///
+/// Better than [`adopt`] alone where the system's default is BBR: a connection that began with BBR keeps its pacing timers
+/// when it changes to another congestion control.
+///
+/// # Errors
+/// A clamp that the system does not take.
+pub fn prepare(listener: &TcpListener, spec: &SocketSpec) -> io::Result<()> {
+    let socket = SockRef::from(listener);
+    wish(&socket, spec);
+    clamp(&socket, spec)
+        .map_err(|error| io::Error::new(error.kind(), format!("failed to limit the segment size of a listener: {error}")))
+}
+
+/// Sets on an accepted connection what can still be set: the congestion control. The segment size was settled by the
+/// handshake, where the connecting end's clamp holds for both directions.
+pub fn adopt(stream: &TcpStream, spec: &SocketSpec) {
+    wish(&SockRef::from(stream), spec);
+}
+
+/// The congestion control to measure with, out of those that the system has: CUBIC, or none for the system's own default.
+///
+/// CUBIC is what nearly every NAS and PC runs, so its figure is the one that copies will see; BBR paces by its own model of the path
+/// and on a fast LAN gives less than the path can carry, which would be read as a slow path. Two runs compare only with one
+/// and the same.
+pub fn congestion_to_use(available: &[String]) -> Option<String> {
+    available.iter().find(|name| *name == "cubic").cloned()
+}
+
+/// Asks for the congestion control unless it is in use already; a refusal is no failure.
+fn wish(socket: &Socket, spec: &SocketSpec) {
+    if let Some(name) = &spec.congestion
+        && sys::tcp::congestion(socket).ok().as_ref() != Some(name)
+    {
+        let _ = sys::tcp::set_congestion(socket, name);
+    }
+}
+
+fn clamp(socket: &Socket, spec: &SocketSpec) -> io::Result<()> {
+    spec.mss_clamp.map_or(Ok(()), |bytes| sys::tcp::set_max_segment(socket, bytes.min(LARGEST_CLAMP)))
+}
+
+/// An error that names the act and the other party.
+pub(super) fn explain(error: &io::Error, act: &str, party: &SocketAddr) -> io::Error {
+    io::Error::new(error.kind(), format!("failed to {act} to {party}: {error}"))
+}
+
+/// The other end of a connection for messages; its own word when the connection is already gone.
+pub(super) fn party(stream: &TcpStream) -> String {
+    stream.peer_addr().map_or_else(|_| "a peer that has gone".to_owned(), |addr| addr.to_string())
+}
