@@ -163,7 +163,12 @@ impl Search {
     pub(crate) fn poll(&mut self, now: Duration) -> Step {
         self.expire(now);
         if self.passed >= self.scope.ceiling {
-            return Step::Done(Ending::Exact(self.passed, Limiter::LocalInterface));
+            // The answers that are still on their way belong into the trace; they take no time of their own.
+            self.queue.clear();
+            return match self.next_deadline(now) {
+                Some(deadline) if now < self.scope.budget => Step::Wait(deadline),
+                _ => Step::Done(Ending::Exact(self.passed, Limiter::LocalInterface)),
+            };
         }
         if now >= self.scope.budget || self.sent.len() >= MOST_PROBES {
             return Step::Done(self.give_up());
@@ -348,20 +353,19 @@ impl Search {
     fn plan(&mut self) -> Option<Ending> {
         self.round += 1;
         let Scope { smallest, ceiling, .. } = self.scope;
-        if self.passed == 0 {
-            self.silent_rounds += 1;
-            self.hint = None;
-            // The control probe stands last: when it arrives, those before it had their chance.
-            self.queue = [ceiling, ceiling, smallest].into();
-            return (self.silent_rounds > SILENT_ROUNDS).then_some(Ending::Unanswered);
-        }
         let passed = self.passed;
+        // In every round the control probe stands last: when it arrives, those before it had their chance.
         if let Some(hint) = self.hint.take()
             && hint > passed
             && hint < self.suspect()
         {
-            self.queue = [hint + 1, hint, passed].into();
+            self.queue = [hint + 1, hint, passed.max(smallest)].into();
             return None;
+        }
+        if passed == 0 {
+            self.silent_rounds += 1;
+            self.queue = [ceiling, ceiling, smallest].into();
+            return (self.silent_rounds > SILENT_ROUNDS).then_some(Ending::Unanswered);
         }
         let suspect = self.suspect();
         if self.stage == Stage::Plateaus {
