@@ -1,1 +1,72 @@
-//! udp, to be filled.
+//! UDP sockets as std has them: it does not tell who refused a datagram, nor can it forbid fragments.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+/// Who reported that a datagram was too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooLargeBy {
+    /// This host: the packet does not fit its own interface.
+    Host,
+    /// A router at this address, by ICMP.
+    Router(IpAddr),
+}
+
+/// A report that a datagram was too large.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// Who said so.
+    pub by: TooLargeBy,
+    /// The MTU that it named, in bytes; a router may name anything, also zero.
+    pub mtu: u32,
+    /// The beginning of the datagram's payload, as far as it was quoted; possibly nothing.
+    pub quoted: Vec<u8>,
+}
+
+/// What the system kept for a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketReport {
+    /// A datagram was too large.
+    TooLarge(TooLarge),
+    /// Anything else, such as a closed port.
+    Other,
+}
+
+fn unsupported<T>(what: &str) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, format!("this system offers no portable way to {what}")))
+}
+
+/// Sends every datagram whole or not at all: not possible here.
+pub fn forbid_fragments(_socket: &UdpSocket) -> io::Result<()> {
+    unsupported("forbid fragments")
+}
+
+/// Has the system keep the errors that concern the socket: not possible here.
+pub fn keep_reports(_socket: &UdpSocket) -> io::Result<()> {
+    unsupported("read ICMP messages of a socket")
+}
+
+/// Has the system say to which address a datagram came: not possible here.
+pub fn report_destination(_socket: &UdpSocket) -> io::Result<()> {
+    unsupported("learn the destination of a datagram")
+}
+
+/// Whether sending failed because the datagram was too large; not told here.
+pub fn is_too_large(_error: &io::Error) -> bool {
+    false
+}
+
+/// The MTU of the route of a connected socket: not told here.
+pub fn route_mtu(_socket: &UdpSocket) -> io::Result<u32> {
+    unsupported("learn the MTU of a route")
+}
+
+/// Takes the oldest report that the system kept for the socket: there is never one.
+pub fn next_report(_socket: &UdpSocket) -> io::Result<Option<SocketReport>> {
+    Ok(None)
+}
+
+/// Receives one datagram: its length, its sender, and no word about the address to which it came.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
+    socket.recv_from(buffer).map(|(length, sender)| (length, sender, None))
+}
