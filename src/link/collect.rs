@@ -1,0 +1,121 @@
+//! The link of this host towards the peer, joined from all sources.
+
+use std::net::IpAddr;
+
+use super::facts::{LinkRow, Route};
+use super::route::{self, Tables};
+use super::stack::Host;
+use super::tree::{Tree, is_interface_name};
+use super::{bond, interface, kind};
+use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
+use crate::model::outcome::Outcome;
+
+/// The interface that carries the traffic from `local` to `peer`, with everything below it.
+///
+/// It asks the running kernel only when the tree is the system's own. Failed when no source names the
+/// interface. It takes some milliseconds and blocks.
+pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
+    let (local, peer) = (local.to_canonical(), peer.to_canonical());
+    let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
+    let host = Host { tree, rows: &tables.rows };
+    let (route, complete) = match find_route(&tables, local, peer, tree) {
+        Some(found) => found,
+        None => {
+            return Outcome::failed(format!(
+                "no source tells which interface leads to {peer}: neither route netlink nor /proc/net/route nor the list of addresses"
+            ));
+        }
+    };
+    let Some(top) = name_of(&route, &tables.rows) else {
+        return Outcome::failed("the interface of the route has gone, or belongs to another network namespace");
+    };
+    let gateway = if complete {
+        Outcome::Measured(route.gateway)
+    } else {
+        Outcome::skipped("this system tells the interface but not the route; on Linux, /proc/net/route or netlink would")
+    };
+    Outcome::Measured(HostLink { local, peer, gateway, stack: interfaces(&host, &top), stated_speed_bps: None })
+}
+
+/// The route, and whether its source knows of gateways.
+fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {
+    let loopback = |tables: &Tables| {
+        let row = tables.rows.iter().find(|row| row.loopback);
+        let name = row.map_or_else(route::loopback_name, |row| row.name.clone());
+        Route { name: Some(name), own: true, ..Route::default() }
+    };
+    match &tables.route {
+        Some(route) if route.own => Some((loopback(tables), true)),
+        Some(route) => Some((route.clone(), true)),
+        None if route::is_own(local, peer, tree) => Some((loopback(tables), true)),
+        None => {
+            let from_proc = route::from_proc(tree, peer).map(|route| (route, true));
+            let owner = || if tree.is_system() { route::from_owner(local).map(|route| (route, false)) } else { None };
+            from_proc.or_else(owner)
+        }
+    }
+}
+
+fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
+    if let Some(name) = &route.name {
+        return Some(name.clone());
+    }
+    let listed = rows.iter().find(|row| Some(row.index) == route.index).map(|row| row.name.clone());
+    listed.or_else(|| {
+        let all = if_addrs::get_if_addrs().unwrap_or_default();
+        all.into_iter().find(|interface| interface.index.is_some() && interface.index == route.index).map(|it| it.name)
+    })
+}
+
+/// The interfaces from `top` down; `top` always among them, whatever its name.
+fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
+    if !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system()) {
+        return vec![elsewhere(top)];
+    }
+    let kind_of = |name: &str| {
+        let driver = interface::driver(host.tree, name);
+        kind::recognise(host.tree, name, host.row(name), driver.as_ref().map(|driver| driver.value.as_str()))
+    };
+    let names = host.names(top, kind_of);
+    let mut stack: Vec<Interface> =
+        names.iter().map(|(name, kind)| interface::collect(host.tree, name, *kind, host.row(name))).collect();
+    let speeds: Vec<_> = stack
+        .iter()
+        .map(|it| {
+            let speed = it.speed_bps.measured().map(|fact| fact.value);
+            (it.name.clone(), speed, it.duplex.measured().map(|fact| fact.value))
+        })
+        .collect();
+    for bonded in stack.iter_mut().filter(|interface| interface.kind == Kind::Bond) {
+        bonded.bond = bond::collect(host.tree, &bonded.name, host.rows);
+        if let Some(bond) = &mut bonded.bond {
+            for (name, speed, duplex) in &speeds {
+                bond::add_port_speed(bond, name, *speed, *duplex);
+            }
+        }
+    }
+    stack
+}
+
+/// An interface of a system that tells no more than its name.
+fn elsewhere(name: &str) -> Interface {
+    const WHY: &str = "on this operating system weaklink knows only the interface's name and address";
+    let listed = if_addrs::get_if_addrs().unwrap_or_default();
+    let loopback = listed.iter().any(|interface| interface.name == name && interface.is_loopback());
+    Interface {
+        name: name.to_owned(),
+        kind: if loopback { Kind::Loopback } else { Kind::Unknown },
+        mtu: Outcome::skipped(WHY),
+        speed_bps: Outcome::skipped(format!("{WHY}; --link-speed can tell its speed")),
+        duplex: Outcome::skipped(WHY),
+        autoneg: Outcome::skipped(WHY),
+        driver: Outcome::skipped(WHY),
+        bus: Outcome::skipped(WHY),
+        modes: Outcome::skipped(WHY),
+        bond: None,
+        carrier_changes: Outcome::skipped(WHY),
+        carrier: Outcome::skipped(WHY),
+        offloads: Outcome::skipped(WHY),
+        counters: Outcome::skipped(WHY),
+    }
+}

@@ -1,0 +1,183 @@
+//! Route netlink: the two requests, and the pure decoders of what comes back.
+//!
+//! Each attribute is decoded by itself and one that is unknown or malformed is left out, so that a
+//! newer or older kernel costs one fact and not the interface.
+
+use std::net::IpAddr;
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkMessage, NlaBuffer, NlasIterator, ParseableParametrized,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, LinkAttribute, LinkFlags,
+    LinkHeader, LinkInfo, LinkMessage, MiiStatus,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteType, RouteVia,
+};
+
+use super::facts::{BondRow, LinkRow, PortRow, Route};
+
+/// `struct ifinfomsg`.
+const LINK_HEADER: usize = 16;
+/// `struct rtmsg`.
+const ROUTE_HEADER: usize = 12;
+
+fn serialise(message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
+    let mut packet = NetlinkMessage::from(message);
+    packet.header.flags = NLM_F_REQUEST | flags;
+    packet.header.sequence_number = 1;
+    packet.finalize();
+    let mut bytes = vec![0; packet.buffer_len()];
+    packet.serialize(&mut bytes);
+    bytes
+}
+
+/// The request for all interfaces.
+pub(super) fn links_request() -> Vec<u8> {
+    serialise(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)
+}
+
+/// The request for the route to `peer`, from `source` where policy routing may depend on it.
+pub(super) fn route_request(peer: IpAddr, source: Option<IpAddr>) -> Vec<u8> {
+    let mut message = RouteMessage::default();
+    let bits = if peer.is_ipv4() { 32 } else { 128 };
+    message.header.address_family =
+        if peer.is_ipv4() { netlink_packet_route::AddressFamily::Inet } else { netlink_packet_route::AddressFamily::Inet6 };
+    message.header.destination_prefix_length = bits;
+    message.attributes.push(RouteAttribute::Destination(RouteAddress::from(peer)));
+    if let Some(source) = source {
+        message.header.source_prefix_length = bits;
+        message.attributes.push(RouteAttribute::Source(RouteAddress::from(source)));
+    }
+    serialise(RouteNetlinkMessage::GetRoute(message), 0)
+}
+
+/// The part behind the netlink header.
+fn payload(message: &[u8]) -> Option<&[u8]> {
+    Some(NetlinkBuffer::new_checked(message).ok()?.payload())
+}
+
+/// Decodes one `RTM_NEWROUTE`; none when it names no interface.
+pub(super) fn decode_route(message: &[u8]) -> Option<Route> {
+    let body = payload(message)?;
+    let header = RouteHeader::parse(body.get(..ROUTE_HEADER)?).ok()?;
+    let mut route = Route { own: header.kind == RouteType::Local, ..Route::default() };
+    let parameters = (header.address_family, header.kind, RouteLwEnCapType::None);
+    for nla in NlasIterator::new(body.get(ROUTE_HEADER..)?).map_while(Result::ok) {
+        match RouteAttribute::parse_with_param(&nla, parameters) {
+            Ok(RouteAttribute::Oif(index)) => route.index = Some(index),
+            Ok(RouteAttribute::PrefSource(address)) => route.source = ip(&address),
+            Ok(RouteAttribute::Gateway(address)) => route.gateway = ip(&address),
+            Ok(RouteAttribute::Via(RouteVia::Inet(address))) => route.gateway = Some(address.into()),
+            Ok(RouteAttribute::Via(RouteVia::Inet6(address))) => route.gateway = Some(address.into()),
+            _ => {}
+        }
+    }
+    route.index.is_some().then_some(route)
+}
+
+const fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(v4) => Some(IpAddr::V4(*v4)),
+        RouteAddress::Inet6(v6) => Some(IpAddr::V6(*v6)),
+        _ => None,
+    }
+}
+
+/// Decodes one `RTM_NEWLINK`; none when it is none, or has no name.
+pub(super) fn decode_link(message: &[u8]) -> Option<LinkRow> {
+    let body = payload(message)?;
+    let header = LinkHeader::parse(body.get(..LINK_HEADER)?).ok()?;
+    let mut row = LinkRow {
+        index: header.index,
+        loopback: header.flags.contains(LinkFlags::Loopback),
+        up: header.flags.contains(LinkFlags::Up),
+        ..LinkRow::default()
+    };
+    let mut elsewhere = false;
+    for nla in NlasIterator::new(body.get(LINK_HEADER..)?).map_while(Result::ok) {
+        let Ok(attribute) = parse_link_attribute(&nla, &header) else { continue };
+        match attribute {
+            LinkAttribute::IfName(name) => row.name = name,
+            LinkAttribute::Controller(index) => row.master = Some(index),
+            LinkAttribute::Link(index) => row.lower = (index != 0 && index != header.index).then_some(index),
+            LinkAttribute::LinkNetNsId(_) => elsewhere = true,
+            LinkAttribute::Address(mac) => row.mac = mac,
+            LinkAttribute::Mtu(mtu) => row.mtu = Some(mtu),
+            LinkAttribute::Carrier(carrier) => row.carrier = Some(carrier != 0),
+            LinkAttribute::CarrierChanges(changes) => row.carrier_changes = Some(changes),
+            LinkAttribute::LinkInfo(infos) => infos.into_iter().for_each(|info| take_info(&mut row, info)),
+            _ => {}
+        }
+    }
+    if elsewhere {
+        row.lower = None;
+    }
+    (!row.name.is_empty()).then_some(row)
+}
+
+fn parse_link_attribute(nla: &NlaBuffer<&[u8]>, header: &LinkHeader) -> Result<LinkAttribute, netlink_packet_core::DecodeError> {
+    LinkAttribute::parse_with_param(nla, header.interface_family)
+}
+
+fn take_info(row: &mut LinkRow, info: LinkInfo) {
+    match info {
+        LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
+        LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
+        LinkInfo::Data(InfoData::Bond(facts)) => facts.into_iter().for_each(|fact| take_bond(&mut row.bond, fact)),
+        LinkInfo::PortData(InfoPortData::BondPort(facts)) => {
+            facts.into_iter().for_each(|fact| take_port(&mut row.port, fact));
+        }
+        _ => {}
+    }
+}
+
+fn take_bond(bond: &mut BondRow, fact: InfoBond) {
+    match fact {
+        InfoBond::Mode(BondMode::Other(_)) => {}
+        InfoBond::Mode(mode) => bond.mode = Some(mode.to_string()),
+        InfoBond::XmitHashPolicy(policy) => bond.hash_policy = super::bond::policy(policy.into()),
+        InfoBond::ActivePort(index) => bond.active_port = Some(index),
+        InfoBond::AdInfo(infos) => {
+            for info in infos {
+                match info {
+                    BondAdInfo::Aggregator(id) => bond.aggregator = Some(id.into()),
+                    BondAdInfo::NumPorts(ports) => bond.aggregator_ports = Some(ports.into()),
+                    BondAdInfo::PartnerMac(mac) => bond.partner_mac = Some(mac),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn take_port(port: &mut PortRow, fact: InfoBondPort) {
+    match fact {
+        InfoBondPort::BondPortState(BondPortState::Active) => port.active = Some(true),
+        InfoBondPort::BondPortState(BondPortState::Backup) => port.active = Some(false),
+        // A port that is going down still carries; one that is coming back does not yet.
+        InfoBondPort::MiiStatus(MiiStatus::Up | MiiStatus::GoingDown) => port.up = Some(true),
+        InfoBondPort::MiiStatus(MiiStatus::Down | MiiStatus::GoingBack) => port.up = Some(false),
+        InfoBondPort::LinkFailureCount(count) => port.failures = Some(count.into()),
+        InfoBondPort::AdAggregatorId(id) => port.aggregator = Some(id.into()),
+        InfoBondPort::AdActorOperPortState(state) => port.actor_state = Some(state.bits().into()),
+        InfoBondPort::AdPartnerOperPortState(state) => port.partner_state = Some(state.bits().into()),
+        InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(state),
+        InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(state),
+        _ => {}
+    }
+}
+
+/// The words of `/proc/net/bonding`, so that both sources read alike.
+fn churn(state: ChurnState) -> Option<String> {
+    let word = match state {
+        ChurnState::Monitor => "monitoring",
+        ChurnState::Churn => "churned",
+        ChurnState::NoChurn => "none",
+        _ => return None,
+    };
+    Some(word.to_owned())
+}
