@@ -246,3 +246,71 @@ fn follow(known: &mut Option<Threads>, latest: Vec<(Id, Task)>, now: Duration, b
         known.ticks.entry(id).or_insert((first, task.ticks)).1 = task.ticks;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn recorded(name: &str) -> Tree {
+        Tree::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cpu").join(name), Some(2000))
+    }
+
+    fn task(name: &str, kernel: bool, ticks: u64) -> Task {
+        Task { name: name.into(), kernel, ticks, threads: 2, born: 1 }
+    }
+
+    const ID: Id = Id { number: 5, born: 1 };
+
+    #[test]
+    fn a_recorded_tree_stands_still_and_finishing_does_not_wait_for_the_interval() {
+        let started = Instant::now();
+        let window = Sampler::watch(recorded("intel-nas-3.10"), Duration::from_secs(3600)).finish();
+        let window = window.measured().expect("the tree is complete");
+        assert_eq!((window.cores.len(), window.peak_busy), (2, 0.0));
+        assert_eq!(window.throttled, Outcome::Measured(0.0));
+        assert!(window.processes.iter().all(|process| process.ours && process.cores == 0.0), "{:?}", window.processes);
+        assert!(started.elapsed() < Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn without_a_tree_there_is_a_reason() {
+        let failed = Sampler::watch(recorded("bare"), LEAST_INTERVAL).finish();
+        assert!(failed.why().is_some_and(|why| why.contains("proc/stat")), "{failed:?}");
+        if sys::host::kernel_tree().is_none() {
+            assert_eq!(Sampler::start(LEAST_INTERVAL).finish().why(), Some(NO_TREE));
+            assert_eq!(visibility().why(), Some(NO_TREE));
+        }
+    }
+
+    #[test]
+    fn a_worker_keeps_the_name_that_tells_its_work() {
+        let mut seen = BTreeMap::new();
+        for (name, kernel, expected) in [
+            ("kworker/u8:2-events", true, "kworker/u8:2-events"),
+            ("kworker/u8:2+kcryptd", true, "kworker/u8:2+kcryptd"),
+            ("kworker/u8:2-events", true, "kworker/u8:2+kcryptd"),
+            ("kworker/u8:2+btrfs", true, "kworker/u8:2+btrfs"),
+            ("g++", false, "g++"),
+            ("ld", false, "ld"),
+        ] {
+            remember(&mut seen, ID, task(name, kernel, 1));
+            assert_eq!(seen.get(&ID).map(|process| process.task.name.as_str()), Some(expected));
+            seen.get_mut(&ID).expect("just put in").task.kernel = kernel;
+        }
+    }
+
+    #[test]
+    fn threads_count_from_the_first_look_or_from_their_birth() {
+        let (one, two) = (Id { number: 1, born: 1 }, Id { number: 2, born: 9 });
+        let (start, look) = (Duration::from_secs(1), Duration::from_secs(3));
+        for (name, born, since, first) in [("old process", None, look, 50), ("born in the window", Some(start), start, 0)] {
+            let mut known = None;
+            follow(&mut known, vec![(one, task("a", false, 50))], look, born);
+            follow(&mut known, vec![(two, task("b", false, 30))], look * 2, born);
+            let known = known.expect("it was looked at");
+            assert_eq!(known.since, since, "{name}");
+            assert_eq!(known.ticks, BTreeMap::from([(one, (first, 50)), (two, (0, 30))]), "{name}");
+        }
+    }
+}

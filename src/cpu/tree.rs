@@ -187,3 +187,58 @@ fn numbers(directory: &Path, most: usize) -> (Vec<u32>, bool) {
 fn reason(path: &Path, error: &io::Error) -> String {
     format!("cannot read {}: {error}; the load of the processors is not known without it", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(name: &str, own: u32) -> Tree {
+        Tree::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cpu").join(name), Some(own))
+    }
+
+    #[test]
+    fn an_old_kernel_is_read() {
+        let mut tree = tree("intel-nas-3.10", 2000);
+        let cores = tree.cores().expect("recorded");
+        assert_eq!(cores.iter().map(|core| (core.user, core.idle)).collect::<Vec<_>>(), [(700, 44800), (800, 45200)]);
+        let mut tasks = tree.processes();
+        tasks.tasks.sort_by_key(|(id, _)| *id);
+        let names: Vec<_> =
+            tasks.tasks.iter().map(|(id, task)| (id.number, task.name.as_str(), task.kernel, task.ticks)).collect();
+        let expected =
+            [(1, "init", false, 100), (90, "md2_raid5", true, 700), (812, "smbd", false, 4000), (2000, "weaklink", false, 30)];
+        assert_eq!(names, expected);
+        assert!(tasks.complete);
+        assert_eq!(tree.own(), Some(2000));
+        assert_eq!(tree.threads(2000).len(), 2);
+        assert!(tree.threads(1).is_empty() && tree.threads(4711).is_empty());
+        assert_eq!(tree.waits(), Outcome::Measured(BTreeMap::from([(2000, 3_000_000), (2001, 9_000_000)])));
+        let levels = [8_000_000, 0].map(|us| GroupTimes { throttled_us: Some(us), used_us: None });
+        assert_eq!(tree.groups(), Outcome::Measured(levels.to_vec()));
+        assert!(matches!(tree.pressure(), Outcome::Skipped(_)));
+        assert_eq!(tree.visibility(), Outcome::Measured(()));
+    }
+
+    #[test]
+    fn a_container_with_a_core_switched_off_is_read() {
+        let mut tree = tree("arm64-nas-5.10", 7);
+        assert_eq!(tree.cores().map(|cores| cores.iter().map(|core| core.core).collect()), Ok(vec![0, 2, 3]));
+        assert_eq!(tree.groups(), Outcome::Measured(vec![GroupTimes { throttled_us: Some(250_000), used_us: Some(5_000_000) }]));
+        assert_eq!(tree.pressure(), Outcome::Measured(123_456));
+        assert!(tree.waits().why().is_some_and(|why| why.contains("schedstat")), "zeros everywhere mean that nothing is kept");
+        assert!(matches!(tree.visibility(), Outcome::Skipped(_)), "process 1 is not visible");
+    }
+
+    #[test]
+    fn missing_files_are_reasons() {
+        let mut tree = tree("bare", 7);
+        assert!(tree.cores().is_err_and(|why| why.contains("proc/stat")));
+        assert!(tree.processes().tasks.is_empty());
+        for why in [tree.groups().why(), tree.pressure().why(), tree.waits().why()] {
+            assert!(why.is_some_and(|why| why.len() > 40), "{why:?}");
+        }
+        let mut nowhere = Tree::new(Path::new("/does/not/exist"), None);
+        assert_eq!((nowhere.own(), nowhere.processes().complete), (None, false));
+        assert!(matches!(nowhere.visibility(), Outcome::Failed(_)));
+    }
+}

@@ -210,3 +210,245 @@ fn busiest_thread(process: &Process, cores: f64, until: Duration, ticks_per_seco
     });
     watched.max(mean).min(cores).min(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A reading at `seconds` with these cores, each (number, user, system, softirq, idle) in ticks.
+    fn reading(seconds: u64, cores: &[(u32, u64, u64, u64, u64)]) -> Snapshot {
+        let core = |&(core, user, system, softirq, idle)| CoreTicks { core, user, system, softirq, idle, ..CoreTicks::default() };
+        Snapshot {
+            at: SECOND * seconds as u32,
+            ticks_per_second: 100,
+            cores: cores.iter().map(core).collect(),
+            processes: Processes { at: SECOND * seconds as u32, own: Some(9), complete: true, seen: BTreeMap::new() },
+            waits: Outcome::Measured(BTreeMap::new()),
+            groups: Outcome::Measured(Vec::new()),
+            pressure_us: Outcome::Measured(0),
+        }
+    }
+
+    fn with(mut snapshot: Snapshot, processes: &[(u32, u64, &str, u64, u64)]) -> Snapshot {
+        for &(number, born, name, threads, ticks) in processes {
+            let task = Task { name: name.trim_matches(&['[', ']']).into(), kernel: name.starts_with('['), ticks, threads, born };
+            snapshot.processes.seen.insert(Id { number, born }, Process { task, threads: None });
+        }
+        snapshot
+    }
+
+    #[test]
+    fn cores_get_their_shares_and_one_full_core_of_four_is_seen() {
+        let before = reading(0, &[(0, 0, 0, 0, 100), (1, 0, 0, 0, 100), (2, 0, 0, 0, 100), (3, 0, 0, 0, 100)]);
+        let after = reading(10, &[(0, 0, 200, 800, 100), (1, 0, 0, 0, 1100), (2, 0, 0, 0, 1100), (3, 0, 0, 0, 1100)]);
+        let window = window(&before, &after);
+        assert!((window.mean_busy() - 0.25).abs() < 1e-9);
+        let busiest = window.busiest().expect("four cores");
+        assert!((busiest.busy() - 1.0).abs() < 1e-9 && (busiest.softirq - 0.8).abs() < 1e-9, "{busiest:?}");
+        assert!((window.peak_busy - 1.0).abs() < 1e-9);
+        assert_eq!(window.elapsed_us.0, 10_000_000);
+    }
+
+    #[test]
+    fn waiting_for_disks_and_stolen_time_is_not_busy() {
+        let before = reading(0, &[(0, 0, 0, 0, 0)]);
+        let mut after = reading(1, &[(0, 10, 0, 0, 20)]);
+        after.cores[0].iowait = 40;
+        after.cores[0].steal = 30;
+        let core = window(&before, &after).cores[0];
+        assert!(
+            (core.busy() - 0.1).abs() < 1e-9 && (core.iowait - 0.4).abs() < 1e-9 && (core.steal - 0.3).abs() < 1e-9,
+            "{core:?}"
+        );
+    }
+
+    #[test]
+    fn counters_that_misbehave_give_no_nonsense() {
+        let one = |user, idle| reading(0, &[(0, user, 0, 0, idle)]);
+        for (name, before, after, busy, idle) in [
+            ("everything fell", one(500, 500), reading(10, &[(0, 3, 0, 0, 4)]), 0.0, 1.0),
+            ("idle fell, the rest grew", one(0, 500), reading(10, &[(0, 1000, 0, 0, 499)]), 1.0, 0.0),
+            ("a sleeping core's clock stands still", one(0, 500), reading(10, &[(0, 10, 0, 0, 500)]), 0.01, 0.99),
+            ("no time passed", one(0, 500), reading(0, &[(0, 0, 0, 0, 500)]), 0.0, 1.0),
+            ("as many ticks as fit", one(0, 0), reading(10, &[(0, u64::MAX, 0, 0, u64::MAX)]), 0.5, 0.5),
+            ("time ran backwards", reading(9, &[(0, 0, 0, 0, 0)]), reading(3, &[(0, 5, 0, 0, 5)]), 0.5, 0.5),
+        ] {
+            let core = window(&before, &after).cores[0];
+            assert!((core.busy() - busy).abs() < 1e-9 && (core.idle - idle).abs() < 1e-9, "{name}: {core:?}");
+        }
+    }
+
+    #[test]
+    fn cores_that_come_and_go_are_left_out() {
+        let before = reading(0, &[(0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (2, 0, 0, 0, 0)]);
+        let after = reading(1, &[(0, 0, 0, 0, 100), (2, 100, 0, 0, 0), (3, 9000, 0, 0, 9)]);
+        let busy: Vec<f64> = window(&before, &after).cores.iter().map(CoreShare::busy).collect();
+        assert_eq!(busy, [0.0, 1.0]);
+        assert!(window(&before, &reading(1, &[])).cores.is_empty());
+    }
+
+    #[test]
+    fn processes_are_counted_from_birth_or_from_the_start() {
+        let cores = [(0, 0, 0, 0, 0), (1, 0, 0, 0, 0)];
+        let before = with(reading(0, &cores), &[(5, 1, "smbd", 1, 1000), (7, 2, "old", 1, 900), (9, 3, "weaklink", 4, 0)]);
+        let after = with(
+            reading(10, &cores),
+            &[
+                (5, 1, "smbd", 1, 2000),
+                (7, 2, "old", 1, 900),
+                (7, 50, "reused", 1, 500),
+                (8, 60, "born", 2, 300),
+                (9, 3, "weaklink", 4, 0),
+                (10, 1, "[nfsd]", 1, 100),
+                (11, 1, "[nfsd]", 1, 300),
+            ],
+        );
+        let window = window(&before, &after);
+        let found: Vec<(&str, f64, f64, bool)> =
+            window.processes.iter().map(|p| (p.name.as_str(), p.cores, p.busiest_thread, p.ours)).collect();
+        let expected = [
+            ("smbd", 1.0, 1.0, false),
+            ("reused", 0.5, 0.5, false),
+            ("nfsd", 0.4, 0.3, false),
+            ("born", 0.3, 0.15, false),
+            ("weaklink", 0.0, 0.0, true),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn who_was_not_in_a_cut_list_is_not_taken_for_new() {
+        let mut before = reading(0, &[(0, 0, 0, 0, 0)]);
+        before.processes.complete = false;
+        let after = with(reading(1, &[(0, 0, 0, 0, 0)]), &[(5, 1, "smbd", 1, 1_000_000)]);
+        assert!(window(&before, &after).processes.is_empty());
+    }
+
+    #[test]
+    fn the_busiest_twelve_are_kept_and_ours_in_any_case() {
+        let names: Vec<String> = (0..30).map(|n| format!("p{n}")).collect();
+        let all: Vec<_> = names.iter().zip(0..).map(|(name, n)| (100 + n, 1, name.as_str(), 1, u64::from(n) + 10)).collect();
+        let mut after = with(reading(10, &[(0, 0, 0, 0, 0)]), &all);
+        after = with(after, &[(9, 1, "weaklink", 1, 1)]);
+        let window = window(&reading(0, &[(0, 0, 0, 0, 0)]), &after);
+        assert_eq!(window.processes.len(), KEPT + 1);
+        assert_eq!(window.processes.first().map(|p| p.name.as_str()), Some("p29"));
+        assert!(window.processes.last().is_some_and(|p| p.ours));
+    }
+
+    #[test]
+    fn the_busiest_thread_is_the_watched_one_and_never_more_than_its_process() {
+        let watched = |since, ticks: &[(u64, u64)]| {
+            Some(Threads {
+                since: SECOND * since,
+                ticks: ticks.iter().zip(1..).map(|(t, n)| (Id { number: n, born: 1 }, *t)).collect(),
+            })
+        };
+        for (name, threads, used, look, expected) in [
+            ("one thread needs no look", 1, 500, None, 0.5),
+            ("no look: at least the mean", 4, 800, None, 0.2),
+            ("watched all the time", 4, 1200, watched(0, &[(0, 900), (0, 300)]), 0.9),
+            ("watched for the second half", 4, 1200, watched(5, &[(50, 500), (10, 160)]), 0.9),
+            ("busy only while watched", 2, 400, watched(6, &[(0, 400), (0, 0)]), 0.4),
+            ("a thread's counter fell", 2, 400, watched(0, &[(700, 300), (0, 0)]), 0.2),
+        ] {
+            let mut after = with(reading(10, &[(0, 0, 0, 0, 0), (1, 0, 0, 0, 0)]), &[(5, 1, "smbd", threads, used)]);
+            after.processes.seen.values_mut().for_each(|process| process.threads.clone_from(&look));
+            let window = window(&reading(0, &[(0, 0, 0, 0, 0)]), &after);
+            let found = window.processes[0].busiest_thread;
+            assert!((found - expected).abs() < 1e-9, "{name}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_quota_shows_as_the_part_of_the_time_wanted() {
+        let group = |throttled_us: u64, used_us: Option<u64>| GroupTimes { throttled_us: Some(throttled_us), used_us };
+        let none = GroupTimes::default();
+        let s = 1_000_000;
+        for (name, before, after, expected) in [
+            ("one thread, a tenth of a core", vec![group(0, Some(0))], vec![group(9 * s, Some(s))], 0.9),
+            ("four threads, two of four cores", vec![group(0, Some(0))], vec![group(20 * s, Some(20 * s))], 0.5),
+            ("a short burst", vec![group(0, Some(0))], vec![group(s, Some(s))], 0.1),
+            ("version 1: no figure of use", vec![group(5, None)], vec![group(9 * s + 5, None)], 0.9),
+            (
+                "an ancestor's quota",
+                vec![group(0, Some(0)), group(0, Some(0))],
+                vec![group(0, Some(s)), group(9 * s, Some(s))],
+                0.9,
+            ),
+            ("the root has no quota", vec![group(0, Some(0)), none], vec![group(0, Some(s)), none], 0.0),
+            ("the group was made anew", vec![group(9 * s, Some(s))], vec![group(0, Some(0))], 0.0),
+            ("no quota anywhere", vec![none], vec![none], 0.0),
+        ] {
+            let (mut first, mut last) = (reading(0, &[(0, 0, 0, 0, 0)]), reading(10, &[(0, 0, 0, 0, 0)]));
+            (first.groups, last.groups) = (Outcome::Measured(before), Outcome::Measured(after));
+            let found = window(&first, &last).throttled;
+            assert!(found.measured().is_some_and(|found| (found - expected).abs() < 1e-9), "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_thread_that_waited_most_counts_and_reasons_pass_through() {
+        let waits = |list: &[(u32, u64)]| Outcome::Measured(list.iter().copied().collect::<BTreeMap<_, _>>());
+        let (mut first, mut last) = (reading(0, &[]), reading(10, &[]));
+        first.waits = waits(&[(1, 5_000_000_000), (2, 0), (4, 9_000_000_000)]);
+        last.waits = waits(&[(1, 6_000_000_000), (2, 4_000_000_000), (3, 6_700_000_000), (4, 0)]);
+        last.pressure_us = Outcome::Measured(2_500_000);
+        let found = window(&first, &last);
+        assert!(found.run_delay.measured().is_some_and(|share| (share - 0.67).abs() < 1e-9), "{:?}", found.run_delay);
+        assert!(found.pressure.measured().is_some_and(|share| (share - 0.25).abs() < 1e-9));
+        first.pressure_us = Outcome::skipped("no psi");
+        last.groups = Outcome::failed("gone");
+        let found = window(&first, &last);
+        assert_eq!((found.pressure.why(), found.throttled.why()), (Some("no psi"), Some("gone")));
+        assert!(matches!((found.pressure, found.throttled), (Outcome::Skipped(_), Outcome::Failed(_))));
+    }
+
+    prop_compose! {
+        fn any_reading()(
+            at in any::<u32>(),
+            ticks_per_second in prop_oneof![Just(100u64), any::<u64>()],
+            cores in proptest::collection::btree_map(0u32..4, any::<[u64; 7]>(), 0..4),
+            tasks in proptest::collection::vec((0u32..4, 0u64..3, any::<bool>(), any::<u64>(), any::<u64>(), any::<(u64, u64)>()), 0..6),
+            complete in any::<bool>(),
+            waits in proptest::collection::btree_map(0u32..4, any::<u64>(), 0..4),
+            group in any::<(Option<u64>, Option<u64>)>(),
+            pressure in any::<u64>(),
+        ) -> Snapshot {
+            let at = Duration::from_micros(u64::from(at));
+            let cores = cores.into_iter().map(|(core, [user, system, softirq, irq, iowait, steal, idle])| CoreTicks { core, user, system, softirq, irq, iowait, steal, idle });
+            let seen = tasks.into_iter().map(|(number, born, kernel, threads, ticks, thread)| {
+                let task = Task { name: number.to_string(), kernel, ticks, threads, born };
+                (Id { number, born }, Process { task, threads: Some(Threads { since: at / 2, ticks: BTreeMap::from([(Id { number, born }, thread)]) }) })
+            });
+            Snapshot {
+                at, ticks_per_second, cores: cores.collect(),
+                processes: Processes { at, own: Some(1), complete, seen: seen.collect() },
+                waits: Outcome::Measured(waits),
+                groups: Outcome::Measured(vec![GroupTimes { throttled_us: group.0, used_us: group.1 }]),
+                pressure_us: Outcome::Measured(pressure),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_every_share_is_one(before in any_reading(), after in any_reading()) {
+            let window = window(&before, &after);
+            let unit = |share: f64| (0.0..=1.0).contains(&share);
+            for core in &window.cores {
+                let all = [core.user, core.system, core.softirq, core.irq, core.iowait, core.steal, core.idle];
+                prop_assert!(all.into_iter().all(unit) && core.busy() < 1.0 + 1e-9, "{core:?}");
+            }
+            for process in &window.processes {
+                prop_assert!(unit(process.busiest_thread) && process.cores >= 0.0 && process.cores <= after.cores.len().max(1) as f64, "{process:?}");
+            }
+            for share in [window.throttled, window.run_delay, window.pressure] {
+                prop_assert!(share.measured().copied().is_some_and(unit), "{share:?}");
+            }
+        }
+    }
+}
