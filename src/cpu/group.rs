@@ -20,7 +20,7 @@ pub struct GroupTimes {
     /// Microseconds of being kept from running, the sum over all cores on which the group wanted to
     /// run; none where the group can have no quota.
     pub throttled_us: Option<u64>,
-    /// Microseconds of running, the sum over all cores, where the same directory tells it.
+    /// Microseconds of running, the sum over all cores, where the directory tells it.
     pub used_us: Option<u64>,
 }
 

@@ -22,3 +22,6 @@ pub use cipher::{aes_instructions, ciphers};
 pub use host::describe;
 pub use sample::{Sampler, visibility};
 pub use window::{Snapshot, window};
+
+#[cfg(all(test, target_os = "linux"))]
+mod live;

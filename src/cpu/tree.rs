@@ -120,7 +120,7 @@ impl Tree {
     /// The times of our control group and its ancestors, own first.
     pub fn groups(&mut self) -> Outcome<Vec<GroupTimes>> {
         self.levels.clone().and_then(|levels| {
-            let read = |level: &PathBuf| self.read(&level.join("cpu.stat")).map(group::times).ok();
+            let read = |level: &PathBuf| self.group(level);
             let times: Vec<Option<GroupTimes>> = levels.iter().map(read).collect();
             if times.iter().all(Option::is_none) {
                 return Outcome::skipped(
@@ -129,6 +129,15 @@ impl Tree {
             }
             Outcome::Measured(times.into_iter().map(Option::unwrap_or_default).collect())
         })
+    }
+
+    fn group(&mut self, level: &Path) -> Option<GroupTimes> {
+        let mut times = self.read(&level.join("cpu.stat")).map(group::times).ok()?;
+        if times.used_us.is_none() {
+            // Version 1 counts the use in another controller, which most systems mount together with this one.
+            times.used_us = self.read(&level.join("cpuacct.usage")).ok().and_then(decode::number).map(|ns| ns / 1000);
+        }
+        Some(times)
     }
 
     fn find_levels(&mut self) -> Outcome<Vec<PathBuf>> {
@@ -213,7 +222,7 @@ mod tests {
         assert_eq!(tree.threads(2000).len(), 2);
         assert!(tree.threads(1).is_empty() && tree.threads(4711).is_empty());
         assert_eq!(tree.waits(), Outcome::Measured(BTreeMap::from([(2000, 3_000_000), (2001, 9_000_000)])));
-        let levels = [8_000_000, 0].map(|us| GroupTimes { throttled_us: Some(us), used_us: None });
+        let levels = [(8_000_000, Some(7_000)), (0, None)].map(|(us, used_us)| GroupTimes { throttled_us: Some(us), used_us });
         assert_eq!(tree.groups(), Outcome::Measured(levels.to_vec()));
         assert!(matches!(tree.pressure(), Outcome::Skipped(_)));
         assert_eq!(tree.visibility(), Outcome::Measured(()));
