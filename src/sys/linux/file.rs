@@ -25,7 +25,7 @@ pub fn room(path: &Path) -> io::Result<Room> {
     }
     // SAFETY: the call succeeded and filled the structure, which was zeroed before.
     let stat = unsafe { stat.assume_init() };
-    #[expect(clippy::useless_conversion, clippy::unnecessary_fallible_conversions, reason = "narrower on 32-bit targets")]
+    #[expect(clippy::useless_conversion, reason = "narrower on 32-bit targets")]
     let block = u64::from(stat.f_frsize);
     Ok(Room { free: block.saturating_mul(stat.f_bavail), total: block.saturating_mul(stat.f_blocks) })
 }

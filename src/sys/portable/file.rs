@@ -1,7 +1,7 @@
 //! Files as std knows them; what std does not offer is said to be unknown here.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::sys::scratch::Room;
@@ -41,8 +41,22 @@ fn options(options: &mut OpenOptions, direct: bool) -> io::Result<&mut OpenOptio
     if direct { unknown("open files past its cache") } else { Ok(options) }
 }
 
+/// Writes all of `data` at `offset`; several threads may share the handle.
+#[cfg(windows)]
+pub fn write_all_at(file: &File, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !data.is_empty() {
+        let done = file.seek_write(data, offset)?;
+        data = data.get(done..).filter(|_| done > 0).ok_or(io::ErrorKind::WriteZero)?;
+        offset += done as u64;
+    }
+    Ok(())
+}
+
 /// Writes all of `data` at `offset`; it moves the place of the handle, so each thread needs a handle of its own.
+#[cfg(not(windows))]
 pub fn write_all_at(mut file: &File, data: &[u8], offset: u64) -> io::Result<()> {
+    use std::io::Write;
     file.seek(SeekFrom::Start(offset))?;
     file.write_all(data)
 }
