@@ -24,6 +24,8 @@ pub struct Series {
     bins: Vec<f64>,
     bytes: u64,
     end: Duration,
+    /// When the first of several workers ended: from then on the queue runs dry, and the rate is not the disk's.
+    full_until: Option<Duration>,
 }
 
 impl Series {
@@ -51,6 +53,7 @@ impl Series {
     pub fn merge(&mut self, other: &Self) {
         self.bytes += other.bytes;
         self.end = self.end.max(other.end);
+        self.full_until = Some(self.full_until.map_or(other.end, |until| until.min(other.end)));
         if self.bins.len() < other.bins.len() {
             self.bins.resize(other.bins.len(), 0.0);
         }
@@ -96,7 +99,8 @@ pub struct Level {
 /// to what was sustained, because what it waits for was written late, not early.
 pub fn level(series: &Series, finish: Duration) -> Level {
     // The last bin is rarely full in time.
-    let full = ((series.end.as_secs_f64() / BIN.as_secs_f64()) as usize).min(series.bins.len());
+    let end = series.full_until.unwrap_or(series.end);
+    let full = ((end.as_secs_f64() / BIN.as_secs_f64()) as usize).min(series.bins.len());
     let bins = series.bins.get(..full).unwrap_or_default();
     let over = |part: &[f64]| {
         let time = BIN * part.len() as u32 + finish;
