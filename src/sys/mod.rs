@@ -14,8 +14,10 @@ mod portable;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 use portable as imp;
 
+mod scratch;
 mod stop;
 
+pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
 pub use stop::Stop;
 
 pub use imp::{cpu, file, host, net, tcp, udp};

@@ -1,0 +1,92 @@
+//! Pure: how much may be written, and how large the next request is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::sys::Room;
+use crate::units::ByteSize;
+
+/// All sizes and places are multiples of this.
+pub const UNIT: u64 = 1 << 20;
+/// Less than this says nothing about a disk: its own memory takes it in.
+pub const LEAST: u64 = 16 << 20;
+/// What stays free at least: systems misbehave on a full disk, and copy-on-write filesystems even before.
+const RESERVE: u64 = 256 << 20;
+/// … and in percent of the filesystem: what ext4 keeps for root by default.
+const RESERVE_PERCENT: u64 = 5;
+/// On a small filesystem the fixed reserve would be all of it: there it is this part of the size.
+const SMALL_PART: u64 = 4;
+/// Where the system does not tell how much is free, no more than this is written.
+const BLIND: u64 = 256 << 20;
+/// Requests grow to this size: the kernel splits them, so that a disk or RAID always has a queue.
+pub const LARGEST: u64 = 4 << 20;
+/// A request that took longer than this is too large: the word to stop must be heard.
+const SLOW: Duration = Duration::from_millis(200);
+/// A request that was done sooner than this may be larger.
+const FAST: Duration = Duration::from_millis(50);
+/// Between two syncs of buffered writing.
+const WINDOW: Duration = Duration::from_millis(500);
+/// … with no fewer bytes, which would measure the sync itself,
+pub const WINDOW_LEAST: u64 = 8 << 20;
+/// … and no more, which a small host could not hold.
+const WINDOW_MOST: u64 = 256 << 20;
+
+/// The bytes done so far, for display; clones share the number.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Nothing done yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `bytes` more are done.
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What is done so far, written and read.
+    pub fn bytes(&self) -> ByteSize {
+        ByteSize(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// How many of `max_bytes` may be written so that a reserve stays free: 5 % and at least 256 MiB, on a small
+/// filesystem a quarter of it instead. Without `room` (the system does not tell) at most 256 MiB.
+///
+/// The error is one sentence for the report.
+pub fn allowance(room: Option<Room>, max_bytes: u64) -> Result<u64, String> {
+    if max_bytes < LEAST {
+        let (asked, least) = (ByteSize(max_bytes), ByteSize(LEAST));
+        return Err(format!("a disk test needs at least {least}, but only {asked} may be written: allow more data"));
+    }
+    let Some(room) = room else { return Ok(max_bytes.min(BLIND) / UNIT * UNIT) };
+    let reserve = (room.total / 100 * RESERVE_PERCENT).max(RESERVE.min(room.total / SMALL_PART));
+    let usable = room.free.saturating_sub(reserve) / UNIT * UNIT;
+    if usable < LEAST {
+        let [free, reserve, least] = [room.free, reserve, LEAST].map(ByteSize);
+        return Err(format!(
+            "too little room: {free} are free, {reserve} of it must stay free, and a test needs {least}; free some space"
+        ));
+    }
+    Ok(usable.min(max_bytes / UNIT * UNIT))
+}
+
+/// The size of the next request, after one of `len` bytes `took` so long.
+pub fn next_request(len: u64, took: Duration) -> u64 {
+    match took {
+        t if t > SLOW => (len / 2).max(UNIT),
+        t if t < FAST => (len * 2).min(LARGEST),
+        _ => len,
+    }
+}
+
+/// The bytes until the next sync of buffered writing, after `len` bytes `took` so long with their sync:
+/// about half a second's worth, so that the page cache never holds what counts as written.
+pub fn next_window(len: u64, took: Duration) -> u64 {
+    let ideal = len as f64 * WINDOW.as_secs_f64() / took.as_secs_f64().max(1e-3);
+    let bounded = ideal.clamp(len as f64 / 2.0, len as f64 * 2.0).clamp(WINDOW_LEAST as f64, WINDOW_MOST as f64);
+    bounded as u64 / UNIT * UNIT
+}

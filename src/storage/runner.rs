@@ -1,0 +1,241 @@
+//! One disk test: how fast a directory's storage writes and reads a large file.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::counters::{Counted, Meter, Way};
+use super::device::{self, Site};
+use super::plan::{self, Progress, UNIT};
+use super::series::{self, Series};
+use super::tree::Root;
+use super::workers::{self, Fault, Job};
+use crate::model::Outcome;
+use crate::model::storage::{DeviceKind, DiskResult, Transfer};
+use crate::pattern::Pattern;
+use crate::sys::{self, PREFIX, Scratch, Stop, file};
+use crate::units::{ByteSize, Elapsed};
+
+/// Requests under way at once: with one, a RAID or an NVMe disk idles between two; more than four gave no more.
+const LANES: usize = 4;
+/// The part of a read that must have come from the disk, so that its rate is the disk's; the rest leaves
+/// room for pages that could not be dropped from the cache.
+const FROM_DISK: f64 = 0.9;
+
+/// What to write and where.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The directory, which must be a [`Scratch`]'s: it removes the file.
+    pub dir: PathBuf,
+    /// No more than this is written.
+    pub max_bytes: u64,
+    /// No block is begun after this time.
+    pub budget: Duration,
+    /// Decides the content.
+    pub seed: u64,
+}
+
+/// A file that [`write`] wrote, to be read back.
+#[derive(Clone, Debug)]
+pub struct Written {
+    path: PathBuf,
+    bytes: u64,
+    pattern: Pattern,
+    site: Option<Site>,
+}
+
+impl Written {
+    /// Its size.
+    pub const fn bytes(&self) -> ByteSize {
+        ByteSize(self.bytes)
+    }
+}
+
+/// Tests the storage of `dir`: removes what a killed run left there, writes for `budget_each`, reads for
+/// `budget_each`, and leaves nothing.
+pub fn run(dir: &Path, max_bytes: ByteSize, budget_each: Duration, stop: &Stop, progress: &Progress) -> DiskResult {
+    // What cannot be swept hinders nothing.
+    let _ = sys::sweep(dir);
+    let device = device::describe(dir);
+    let scratch = match Scratch::create(dir) {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let reason = format!("no test directory could be made in {}: {error}", dir.display());
+            return DiskResult { device, write: Outcome::failed(&reason), read: Outcome::failed(reason) };
+        }
+    };
+    let seed = RandomState::new().build_hasher().finish();
+    let spec = Spec { dir: scratch.path().to_path_buf(), max_bytes: max_bytes.0, budget: budget_each, seed };
+    match write(&spec, stop, progress) {
+        Outcome::Measured((transfer, written)) => {
+            DiskResult { device, write: Outcome::Measured(transfer), read: read(&written, budget_each, stop, progress) }
+        }
+        other => {
+            let read = Outcome::skipped("nothing was written that could be read back");
+            DiskResult { device, write: other.map(|(transfer, _)| transfer), read }
+        }
+    }
+}
+
+/// Writes a file, and says how fast the storage took it; the time includes that of making it safe.
+pub fn write(spec: &Spec, stop: &Stop, progress: &Progress) -> Outcome<(Transfer, Written)> {
+    let total = match plan::allowance(file::room(&spec.dir).ok(), spec.max_bytes) {
+        Ok(total) => total,
+        Err(reason) => return Outcome::skipped(reason),
+    };
+    let site = device::locate(&spec.dir).measured().cloned();
+    let path = spec.dir.join(format!("{PREFIX}disk"));
+    let pattern = Pattern::new(spec.seed);
+    let job = Job { pattern: &pattern, total, lanes: LANES, budget: spec.budget, stop, progress };
+    let result = write_file(&job, &path, site.as_ref());
+    let undone = |outcome| {
+        // It would be removed with the directory; a full disk should not wait for that.
+        let _ = std::fs::remove_file(&path);
+        outcome
+    };
+    if stop.is_set() {
+        return undone(Outcome::skipped("the run was stopped during the write test"));
+    }
+    match result {
+        Ok(transfer) if transfer.bytes.0 == 0 => {
+            undone(Outcome::failed("nothing could be written in the time given: allow more"))
+        }
+        Ok(transfer) => {
+            let bytes = transfer.bytes.0;
+            Outcome::Measured((transfer, Written { path, bytes, pattern, site }))
+        }
+        Err(error) => undone(Outcome::failed(write_fault(&error))),
+    }
+}
+
+fn write_fault(fault: &Fault) -> String {
+    match fault {
+        Fault::Io(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            format!("the disk became full during the write test ({error}); the test file was removed, free some space")
+        }
+        Fault::Io(error) => format!("the test file could not be written: {error}"),
+        Fault::Content(at) => format!("the test file could not be written: content differs at byte {at}"),
+    }
+}
+
+fn write_file(job: &Job<'_>, path: &Path, site: Option<&Site>) -> Result<Transfer, Fault> {
+    let memory = in_memory(site);
+    let direct = if memory { None } else { file::create(path, true).ok() };
+    let direct = direct.filter(|file| workers::takes_direct(file, true));
+    let (file, direct) = if let Some(file) = direct {
+        (file, true)
+    } else {
+        // There may be one, made before the direct transfer was refused.
+        let _ = std::fs::remove_file(path);
+        (file::create(path, false)?, false)
+    };
+    if site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
+        // Only an advantage: writers at several places need not wait for each other to extend the file.
+        let _ = file::reserve(&file, job.total);
+    }
+    let meter = Meter::start(&Root::default(), site, Way::Write);
+    let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, &file) }?;
+    let before = Instant::now();
+    file.sync_data()?;
+    let finish = before.elapsed();
+    let counted = meter.stop();
+    file.set_len(series.bytes())?;
+    let method = match (memory, direct) {
+        (true, _) => "buffered, in memory".to_owned(),
+        (false, true) => direct_method(),
+        (false, false) => "buffered + fsync".to_owned(),
+    };
+    Ok(transfer(&series, finish, method, counted))
+}
+
+/// Reads the file back and checks it; only what came from the storage itself, and not from memory, is a result.
+pub fn read(written: &Written, budget: Duration, stop: &Stop, progress: &Progress) -> Outcome<Transfer> {
+    let site = written.site.as_ref();
+    let memory = in_memory(site);
+    let direct = !memory && file::open(&written.path, true).is_ok_and(|file| workers::takes_direct(&file, false));
+    let dropped = direct || forget(&written.path).is_ok();
+    let job = Job { pattern: &written.pattern, total: written.bytes, lanes: LANES, budget, stop, progress };
+    let meter = Meter::start(&Root::default(), site, Way::Read);
+    let result = workers::read(&job, &written.path, direct);
+    let counted = meter.stop();
+    if stop.is_set() {
+        return Outcome::skipped("the run was stopped during the read test");
+    }
+    let series = match result {
+        Ok(series) => series,
+        Err(Fault::Content(at)) => {
+            return Outcome::failed(format!(
+                "content differs at byte {at} (or up to {} after): the storage does not return what was written",
+                ByteSize(plan::LARGEST)
+            ));
+        }
+        Err(Fault::Io(error)) => return Outcome::failed(format!("the test file could not be read: {error}")),
+    };
+    if series.bytes() == 0 {
+        return Outcome::failed("nothing could be read in the time given: allow more");
+    }
+    let kind = site.map(|site| site.device.kind);
+    if !memory && let Err(reason) = from_storage(kind, direct, series.bytes(), &counted) {
+        return Outcome::failed(reason);
+    }
+    let method = match (memory, direct) {
+        (true, _) => "buffered, in memory".to_owned(),
+        (false, true) => direct_method(),
+        (false, false) if dropped => "buffered, dropped from the cache before".to_owned(),
+        (false, false) => "buffered".to_owned(),
+    };
+    Outcome::Measured(transfer(&series, Duration::ZERO, method, counted))
+}
+
+/// Whether the rate of a read is that of the storage; if not, why.
+///
+/// The block device's own count decides, and beside it what the kernel charged to this process; a direct
+/// transfer that neither can speak for is believed, a buffered one is not.
+pub fn from_storage(kind: Option<DeviceKind>, direct: bool, bytes: u64, counted: &Counted) -> Result<(), String> {
+    let local = matches!(kind, Some(DeviceKind::Local | DeviceKind::Opaque));
+    let device = counted.device.measured().map(|bytes| bytes.0);
+    let seen = match (device, counted.own) {
+        // What the kernel charges is no more than the storage below it moved: a loop device's file may be in memory.
+        (Some(device), _) => Some(counted.bottom.map_or(device, |bottom| bottom.min(device))),
+        (None, own) if !direct || local => own,
+        (None, _) => None,
+    };
+    match seen {
+        Some(seen) if (seen as f64) < bytes as f64 * FROM_DISK => {
+            let (bytes, seen) = (ByteSize(bytes), ByteSize(seen));
+            Err(format!("only {seen} of the {bytes} read came from the storage, the rest from memory: its rate is not known"))
+        }
+        Some(_) => Ok(()),
+        None if direct => Ok(()),
+        None => Err("the file was read through the system's cache, and nothing shows that it came from the storage".to_owned()),
+    }
+}
+
+fn in_memory(site: Option<&Site>) -> bool {
+    site.is_some_and(|site| site.device.kind == DeviceKind::Memory && site.tops.is_empty())
+}
+
+fn forget(path: &Path) -> io::Result<()> {
+    let file = file::open(path, false)?;
+    file::drop_cache(&file)
+}
+
+fn direct_method() -> String {
+    format!("{}, {LANES} requests of up to {} MiB at once", file::DIRECT, plan::LARGEST / UNIT)
+}
+
+fn transfer(series: &Series, finish: Duration, method: String, counted: Counted) -> Transfer {
+    let level = series::level(series, finish);
+    Transfer {
+        bytes: ByteSize(series.bytes()),
+        elapsed_us: Elapsed::from(series.end() + finish),
+        sustained_bytes_per_s: level.sustained,
+        burst: level.burst,
+        bins: series.bins(),
+        method,
+        device_bytes: counted.device,
+        device_busy: counted.busy,
+        cpu: Outcome::skipped("not sampled"),
+    }
+}
