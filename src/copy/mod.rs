@@ -13,6 +13,7 @@ pub mod fileset;
 pub mod lane;
 
 pub mod mounts;
+pub mod mounted;
 mod place;
 pub mod raw;
 mod series;
@@ -22,5 +23,6 @@ mod sink;
 pub use fileset::CopySpec;
 pub use lane::{LaneDriver, Opened, Progress, RungPlan};
 
+pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};
 

@@ -1,6 +1,6 @@
 //! Places for test files in directories of this host, and honesty about what its memory did.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -51,7 +51,7 @@ impl Drop for Scratch {
 /// Drops what this host's memory holds of a file that is synced, so that the next read is one of the disk or the share.
 ///
 /// GNU `dd` with `nocache` and no data does exactly that (`POSIX_FADV_DONTNEED` on the whole file).
-pub(super) fn drop_cache(path: &Path) -> Result<(), String> {
+fn drop_cache(path: &Path) -> Result<(), String> {
     let mut input = std::ffi::OsString::from("if=");
     input.push(path);
     let done = Command::new("dd")
@@ -70,16 +70,16 @@ pub(super) fn drop_cache(path: &Path) -> Result<(), String> {
 
 /// What this thread has read so far: as it asked, and from devices or servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReadCount {
+struct ReadCount {
     /// The bytes that `read` returned.
-    pub(super) asked: u64,
+    asked: u64,
     /// The bytes that had to be fetched.
-    pub(super) fetched: u64,
+    fetched: u64,
 }
 
 impl ReadCount {
     /// The counters of this thread; none where the kernel does not count (`CONFIG_TASK_IO_ACCOUNTING`) or does not tell.
-    pub(super) fn now() -> Option<Self> {
+    fn now() -> Option<Self> {
         // `thread-self` came with kernel 3.17; the whole process is a fair stand-in before that.
         let text = fs::read_to_string("/proc/thread-self/io").or_else(|_| fs::read_to_string("/proc/self/io")).ok()?;
         Self::parse(&text)
@@ -96,37 +96,57 @@ impl ReadCount {
 /// ZFS reads in threads of its own, CIFS counts in its receiving thread, FUSE and 9p do not count: there a zero proves nothing.
 const COUNTED: [&str; 9] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "ntfs3"];
 
-/// The reason when `bytes` that were just read demonstrably came from this host's memory.
-pub(super) fn came_from_memory(fs_type: Option<&str>, before: Option<ReadCount>, bytes: ByteSize) -> Option<String> {
-    let fs_type = fs_type?;
-    if matches!(fs_type, "tmpfs" | "ramfs") {
-        return Some(format!("the files lie in memory ({fs_type}): reading them says nothing about a disk; name another directory"));
+/// Files dropped from this host's memory, and the means to tell afterwards whether they came from there all the same.
+#[derive(Debug)]
+pub(super) struct ReadProof {
+    fs_type: Option<String>,
+    before: Option<ReadCount>,
+    kept: Option<String>,
+}
+
+impl ReadProof {
+    /// Drops `paths`, which are synced, from memory. To be called by the thread that reads, just before it does.
+    pub(super) fn prepare<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
+        let (mut first, mut kept) = (None, None);
+        for path in paths {
+            first.get_or_insert(path);
+            kept = drop_cache(path).err();
+            if kept.is_some() {
+                break;
+            }
+        }
+        Self { fs_type: first.and_then(fs_type), before: ReadCount::now(), kept }
     }
-    if !COUNTED.contains(&fs_type) {
-        return None;
+
+    /// The reason why the `bytes` that this thread has read since are no measurement of a disk or a share, if there is one.
+    pub(super) fn judge(&self, bytes: ByteSize) -> Option<String> {
+        judge(self.fs_type.as_deref(), self.before.zip(ReadCount::now()), self.kept.as_deref(), bytes)
     }
-    let (before, after) = (before?, ReadCount::now()?);
-    let fetched = after.fetched.saturating_sub(before.fetched);
-    // A few blocks may stay in memory whatever one does; half of them is no reading of a disk.
-    (fetched < bytes.0 / 2).then(|| {
-        format!(
-            "the data came from this host's memory, not from the disk: only {} of {bytes} were fetched; the system did not drop them from its cache",
-            ByteSize(fetched)
-        )
-    })
+}
+
+fn judge(fs_type: Option<&str>, counts: Option<(ReadCount, ReadCount)>, kept: Option<&str>, bytes: ByteSize) -> Option<String> {
+    if let Some(memory @ ("tmpfs" | "ramfs")) = fs_type {
+        return Some(format!("the files lie in memory ({memory}): reading them says nothing about a disk; name another directory"));
+    }
+    match counts {
+        Some((before, after)) if fs_type.is_some_and(|fs_type| COUNTED.contains(&fs_type)) => {
+            let fetched = after.fetched.saturating_sub(before.fetched);
+            // A few blocks may stay in memory whatever one does; half of them is no reading of a disk.
+            (fetched < bytes.0 / 2).then(|| {
+                let fetched = ByteSize(fetched);
+                format!("the data came from this host's memory, not from the disk: only {fetched} of {bytes} were fetched; the system kept the rest in its cache")
+            })
+        }
+        // Nobody counts, and what was written a moment ago is still in memory for sure.
+        _ => kept.map(|kept| format!("the data may have come from this host's memory: {kept}")),
+    }
 }
 
 /// The type of the filesystem on which `path` lies, where the system tells.
-pub(super) fn fs_type(path: &Path) -> Option<String> {
+fn fs_type(path: &Path) -> Option<String> {
     let text = fs::read("/proc/self/mountinfo").ok()?;
     let path = fs::canonicalize(path).ok()?;
     super::mounts::find(&super::mounts::parse(&String::from_utf8_lossy(&text)), &path).map(|mount| mount.fs_type.clone())
-}
-
-/// Opens a file for reading after dropping it from memory, as far as that works; [`came_from_memory`] judges afterwards whether it did.
-pub(super) fn open_uncached(path: &Path) -> std::io::Result<File> {
-    let _ = drop_cache(path);
-    File::open(path)
 }
 
 #[cfg(test)]
@@ -161,12 +181,24 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_memory_is_no_reading_of_a_disk_and_what_is_not_counted_is_not_judged() {
-        assert!(came_from_memory(Some("tmpfs"), None, ByteSize(1)).is_some());
-        assert!(came_from_memory(Some("cifs"), ReadCount::now(), ByteSize(1 << 30)).is_none());
-        assert!(came_from_memory(None, ReadCount::now(), ByteSize(1 << 30)).is_none());
-        if let Some(now) = ReadCount::now() {
-            assert!(came_from_memory(Some("ext4"), Some(now), ByteSize(1 << 30)).is_some());
+    fn a_read_is_judged_by_what_was_fetched_and_else_by_whether_memory_was_emptied() {
+        let counts = |fetched| Some((ReadCount::default(), ReadCount { asked: 100_000, fetched }));
+        for (fs_type, counts, kept, reason) in [
+            (Some("ext4"), counts(100_000), None, None),
+            (Some("ext4"), counts(100_000), Some("no dd"), None),
+            (Some("ext4"), counts(49_000), None, Some("only 49 kB of 100 kB")),
+            (Some("ext4"), None, None, None),
+            (Some("ext4"), None, Some("no dd"), Some("no dd")),
+            (Some("cifs"), counts(0), None, None),
+            (Some("cifs"), counts(0), Some("no dd"), Some("no dd")),
+            (Some("tmpfs"), counts(100_000), None, Some("tmpfs")),
+            (None, None, None, None),
+        ] {
+            let judged = judge(fs_type, counts, kept, ByteSize(100_000));
+            match reason {
+                None => assert_eq!(judged, None, "{fs_type:?} {counts:?} {kept:?}"),
+                Some(reason) => assert!(judged.as_ref().is_some_and(|text| text.contains(reason)), "{fs_type:?} {judged:?}"),
+            }
         }
     }
 }

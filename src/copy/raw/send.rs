@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::spec::{BUFFER, End, FIRST_BYTE, LOOK, RawEnd, RawSpec, Source, Way, blocked, failed};
 use crate::copy::lane::{Progress, STOPPED};
-use crate::copy::place::{ReadCount, came_from_memory, fs_type, open_uncached};
+use crate::copy::place::ReadProof;
 use crate::copy::series::Series;
 use crate::model::outcome::Outcome;
 use crate::pattern::Pattern;
@@ -105,36 +105,32 @@ fn send_memory(conn: &TcpStream, way: &Way<'_>) -> End<RawEnd> {
     }
 }
 
-/// Reads `file` chunk by chunk into `full` until its end, `max` bytes, or until nobody takes them any more.
+/// Reads the file chunk by chunk into `full` until its end, `max` bytes, or until nobody takes them any more.
 /// The reason is there when the data came from this host's memory.
-fn read_file(mut file: File, max: u64, full: &SyncSender<Vec<u8>>, used: &Receiver<Vec<u8>>, kind: Option<&str>) -> io::Result<Option<String>> {
-    let before = ReadCount::now();
+fn read_file(path: &Path, max: u64, full: &SyncSender<Vec<u8>>, used: &Receiver<Vec<u8>>) -> io::Result<Option<String>> {
+    let proof = ReadProof::prepare([path]);
+    let file = File::open(path)?;
     let mut read = 0u64;
     while read < max {
         let mut chunk = used.try_recv().unwrap_or_default();
         chunk.clear();
-        (&mut file).take((BUFFER as u64).min(max - read)).read_to_end(&mut chunk)?;
+        (&file).take((BUFFER as u64).min(max - read)).read_to_end(&mut chunk)?;
         read += chunk.len() as u64;
         if chunk.is_empty() || full.send(chunk).is_err() {
             break;
         }
     }
-    Ok(came_from_memory(kind, before, ByteSize(read)))
+    Ok(proof.judge(ByteSize(read)))
 }
 
 /// Reading and sending go on at the same time, as in a good file server.
 fn send_file(conn: &TcpStream, path: &Path, way: &Way<'_>) -> End<RawEnd> {
-    let kind = fs_type(path);
-    let file = match open_uncached(path) {
-        Ok(file) => file,
-        Err(error) => return failed("cannot open the test file", &error),
-    };
     // Four chunks hide the pauses of either side; the memory stays at 1.5 MB.
     let (full, chunks) = sync_channel::<Vec<u8>>(4);
     let (back, used) = channel::<Vec<u8>>();
-    let max = way.spec.max_bytes.0;
+    let (max, path) = (way.spec.max_bytes.0, path.to_owned());
     let name = thread::Builder::new().name("copy-read".to_owned());
-    let reader = match name.spawn(move || read_file(file, max, &full, &used, kind.as_deref())) {
+    let reader = match name.spawn(move || read_file(&path, max, &full, &used)) {
         Ok(reader) => reader,
         Err(error) => return failed("cannot start a thread for reading", &error),
     };
