@@ -1,0 +1,223 @@
+//! The first screen: the verdict, the ladder and the findings; and what there is to say about each.
+
+use super::ladder::{self, Rung, Unit, ladder};
+use super::view::{Bar, Block, Item, Tone, View, percent};
+use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
+use crate::model::plan::{Depth, Workload};
+use crate::model::{Direction, Document};
+
+/// The findings that the first screen has room for.
+const FIRST_FINDINGS: usize = 5;
+
+/// Said wherever a network was not tested.
+pub(super) const NO_NETWORK: &str = "This was a local run: both ends are one machine and the data went over loopback, which is no network. \
+     The figures are not evidence about a cable, a port or a switch.";
+
+/// What an owner needs, on one screen.
+pub(super) fn first_screen(document: &Document, view: &mut View) {
+    match &document.verdict {
+        Some(verdict) => view.blocks.push(lead(verdict)),
+        None => view.note(Tone::Plain, "No verdict yet: `weaklink judge FILE` judges a saved report."),
+    }
+    if document.plan.local {
+        view.note(Tone::Warning, NO_NETWORK);
+    }
+    let mut unknown = true;
+    for direction in Direction::BOTH {
+        let rungs = ladder(document, direction);
+        if !rungs.is_empty() {
+            unknown = false;
+            let title = format!("{} ({})", direction.arrow(), direction.word());
+            view.blocks.push(Block::Bars { title, bars: bars(&rungs) });
+        }
+    }
+    if unknown {
+        view.note(Tone::Plain, "No rate could be measured; the reasons are under “Not measured” below.");
+    }
+    let items = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
+    view.items(items);
+    let more = document.findings.len().saturating_sub(FIRST_FINDINGS);
+    if more > 0 {
+        view.note(Tone::Plain, format!("{more} more below."));
+    }
+}
+
+fn lead(verdict: &Verdict) -> Block {
+    let (word, tone) = match verdict.status {
+        Status::Bottleneck => ("Bottleneck", Tone::Bad),
+        Status::Healthy => ("Healthy", Tone::Good),
+        Status::Inconclusive => ("Inconclusive", Tone::Warning),
+    };
+    let said = verdict.sentence.trim();
+    let begins = said.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let sentence = if begins { said.to_owned() } else { format!("{word}: {said}") };
+    let mut facts = vec![verdict.code.to_string()];
+    facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
+    facts.extend(verdict.direction.map(|direction| direction.arrow().to_owned()));
+    facts.extend(verdict.lane.map(|lane| format!("lane {}", lane.word())));
+    facts.extend(verdict.rate_bps.map(|rate| format!("{rate} = {}", rate.bytes())));
+    facts.push(format!("confidence {}", confidence(verdict.confidence)));
+    let mut lines = vec![facts.join(" · ")];
+    if let Some(next) = &verdict.next {
+        let gain = if next.gain_percent.is_finite() && next.gain_percent > 0.0 {
+            format!("; mending this gains at most {:.0} %", next.gain_percent)
+        } else {
+            String::new()
+        };
+        lines.push(format!("Next limit: {}, {} = {}{gain}.", next.what, next.rate_bps, next.rate_bps.bytes()));
+    }
+    Block::Lead { tone, sentence, lines }
+}
+
+const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}
+
+fn bars(rungs: &[Rung]) -> Vec<Bar> {
+    let scale = ladder::scale(rungs).as_f64();
+    rungs
+        .iter()
+        .map(|rung| {
+            let share = rung.rate.map(|rate| if scale > 0.0 { rate.as_f64() / scale } else { 0.0 });
+            let (bits, bytes) = match (rung.rate, rung.unit) {
+                (Some(rate), Unit::Bits) => (format!("{rate} ="), rate.bytes().to_string()),
+                (Some(rate), Unit::Bytes) => (String::new(), rate.bytes().to_string()),
+                (None, _) => (String::new(), "not known".to_owned()),
+            };
+            Bar {
+                label: rung.label.clone(),
+                share: share.map(|share| share.clamp(0.0, 1.0)),
+                beyond: share.is_some_and(|share| share > 1.005),
+                bits,
+                bytes,
+                drop: rung.lost.map(|lost| format!("−{}", percent(lost))).unwrap_or_default(),
+                tone: match (rung.lost, rung.worst) {
+                    (None, _) => Tone::Good,
+                    (Some(_), false) => Tone::Warning,
+                    (Some(_), true) => Tone::Bad,
+                },
+            }
+        })
+        .collect()
+}
+
+fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Info => Tone::Plain,
+        Severity::Warning => Tone::Warning,
+        Severity::Critical => Tone::Bad,
+    }
+}
+
+const fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Critical => "critical",
+    }
+}
+
+/// The code and whom it touches.
+fn head(finding: &Finding) -> String {
+    let mut parts = vec![finding.code.to_string(), finding.r#where.title().to_owned()];
+    parts.extend(finding.direction.map(|direction| direction.arrow().to_owned()));
+    parts.extend(finding.lane.map(|lane| format!("lane {}", lane.word())));
+    parts.join(" · ")
+}
+
+fn gain_words(gain: &Gain) -> Option<String> {
+    let percent = gain.percent();
+    let by = if percent >= 1000.0 {
+        format!("{:.0} times the speed", gain.to_bps.as_f64() / gain.from_bps.as_f64())
+    } else {
+        format!("{percent:.0} % more")
+    };
+    if gain.from_bps.0 == 0 && gain.to_bps.0 > 0 {
+        return Some(format!("from nothing to {} = {}", gain.to_bps, gain.to_bps.bytes()));
+    }
+    (percent >= 0.5).then(|| format!("up to {by}: from {} to {}", gain.from_bps.bytes(), gain.to_bps.bytes()))
+}
+
+fn one_liner(finding: &Finding) -> Item {
+    let mut lines = Vec::new();
+    if finding.severity > Severity::Info {
+        let said = finding.advice.first().or(finding.evidence.first());
+        lines.extend(said.map(|text| (String::new(), text.clone())));
+    }
+    Item { tone: tone(finding.severity), mark: word(finding.severity).to_owned(), head: head(finding), lines }
+}
+
+/// Every finding with its evidence, and what the verdict ruled out.
+pub(super) fn details(document: &Document, view: &mut View) {
+    if !document.findings.is_empty() {
+        view.section("Findings");
+        let item = |finding: &Finding| {
+            let mut lines: Vec<_> = finding.evidence.iter().map(|text| ("evidence".to_owned(), text.clone())).collect();
+            lines.extend(finding.advice.iter().map(|text| ("advice".to_owned(), text.clone())));
+            lines.extend(finding.gain.as_ref().and_then(gain_words).map(|text| ("gain".to_owned(), text)));
+            Item { lines, ..one_liner(finding) }
+        };
+        view.items(document.findings.iter().map(item).collect());
+        view.note(Tone::Plain, "`weaklink explain CODE` says what a code means, how it is detected and how to mend it.");
+    }
+    let ruled_out = document.verdict.iter().flat_map(|verdict| &verdict.ruled_out);
+    let facts: Vec<_> = ruled_out.map(|other| (other.code.to_string(), other.reason.clone())).collect();
+    if !facts.is_empty() {
+        view.section("Ruled out");
+        view.facts(facts);
+    }
+}
+
+/// How the run was made.
+pub(super) fn run(document: &Document, view: &mut View) {
+    let plan = &document.plan;
+    let depth = match plan.depth {
+        Depth::Quick => "quick",
+        Depth::Normal => "normal",
+        Depth::Thorough => "thorough",
+    };
+    let workload = match plan.workload {
+        Workload::Large => "large files",
+        Workload::Small => "many small files",
+    };
+    let stated = [("PC", plan.stated_pc_bps), ("NAS", plan.stated_nas_bps)];
+    let stated: Vec<_> = stated.iter().filter_map(|(who, rate)| rate.map(|rate| format!("{who} {rate}"))).collect();
+    let lanes: Vec<_> = plan.lanes.iter().map(|lane| lane.word()).collect();
+    let version = document.schema.version;
+    view.section("Run");
+    view.facts(
+        [
+            ("program", format!("{} {}", document.tool.name, document.tool.version)),
+            ("started", document.started.clone()),
+            ("depth", format!("{depth}, at most {}", plan.budget_us)),
+            ("streams", plan.streams.to_string()),
+            ("files", workload.to_owned()),
+            ("lanes", lanes.join(", ")),
+            ("writes at most", format!("{} per disk step", plan.max_data_bytes)),
+            ("link speeds", if stated.is_empty() { String::new() } else { format!("{}, as the user stated", stated.join(", ")) }),
+            ("report", format!("{} {}.{}", document.schema.name, version.major, version.minor)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec(),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    #[test]
+    fn a_gain_is_told_in_per_cent_or_times() {
+        let gain = |from, to| gain_words(&Gain { from_bps: BitRate(from), to_bps: BitRate(to) });
+        assert_eq!(gain(1_696_000_000, 2_353_000_000).as_deref(), Some("up to 39 % more: from 212 MB/s to 294 MB/s"));
+        assert_eq!(gain(80_000_000, 2_400_000_000).as_deref(), Some("up to 30 times the speed: from 10 MB/s to 300 MB/s"));
+        assert_eq!(gain(0, 800_000_000).as_deref(), Some("from nothing to 800 Mbit/s = 100 MB/s"));
+        assert_eq!(gain(100, 100), None);
+        assert_eq!(gain(0, 0), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! The hosts with their processors, their disks, and the copies between them.
+
+use super::ladder::place;
+use super::view::{Table, Tone, View, or_unknown, percent};
+use crate::model::copy::{Copied, FileSet, Lane, Rung};
+use crate::model::cpu::{CoreShare, CpuWindow};
+use crate::model::host::{Host, TcpSettings};
+use crate::model::storage::{Device, DeviceKind, Transfer};
+use crate::model::{Direction, Document, Outcome, Role};
+
+/// Both ends, upload's sender first.
+pub(super) const ENDS: [Role; 2] = [Role::Pc, Role::Nas];
+
+/// A cell: the value, or a sign that there is none; the reason stands under “Not measured”.
+pub(super) fn cell<T>(outcome: &Outcome<T>, show: impl FnOnce(&T) -> String) -> String {
+    match outcome {
+        Outcome::Measured(value) => show(value),
+        Outcome::Skipped(_) => "skipped".to_owned(),
+        Outcome::Failed(_) => "failed".to_owned(),
+    }
+}
+
+/// Who the two hosts are.
+pub(super) fn hosts(document: &Document, view: &mut View) {
+    let both = [&document.hosts.pc, &document.hosts.nas];
+    if both.iter().all(|host| host.measured().is_none()) {
+        return;
+    }
+    view.section("Hosts");
+    let mut table = Table::new(&["", "PC", "NAS"]);
+    let tcp = |host: &Host, show: &dyn Fn(&TcpSettings) -> String| cell(&host.tcp, show);
+    let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| crate::units::ByteSize(sizes[2])));
+    let mut row = |name: &str, show: &dyn Fn(&Host) -> String| {
+        let mut cells = vec![name.to_owned()];
+        cells.extend(both.map(|host| cell(host, |host| show(host))));
+        table.rows.push(cells);
+    };
+    row("weaklink", &|host| host.weaklink.clone());
+    row("system", &|host| format!("{} {}", host.os, host.arch));
+    row("kernel", &|host| cell(&host.kernel, Clone::clone));
+    row("processor", &|host| cell(&host.cpu_model, Clone::clone));
+    row("cores", &|host| host.cores.to_string());
+    row("memory", &|host| cell(&host.memory_bytes, ToString::to_string));
+    row("congestion control", &|host| tcp(host, &|tcp| or_unknown(tcp.congestion_default.clone())));
+    row("receive buffer ≤", &|host| tcp(host, &|tcp| largest(tcp.rmem_bytes)));
+    row("send buffer ≤", &|host| tcp(host, &|tcp| largest(tcp.wmem_bytes)));
+    row("MTU probing", &|host| tcp(host, &|tcp| or_unknown(tcp.mtu_probing)));
+    row("window scaling", &|host| tcp(host, &|tcp| or_unknown(tcp.window_scaling.map(|on| if on { "on" } else { "off" }))));
+    view.table(table);
+}
+
+/// What the disks give without a network.
+pub(super) fn storage(document: &Document, view: &mut View) {
+    let Some(section) = document.measurements.storage.measured() else { return };
+    let disks: Vec<_> = ENDS.iter().filter_map(|&role| section.of(role).measured().map(|disk| (role, disk))).collect();
+    if disks.is_empty() {
+        return;
+    }
+    view.section("Storage");
+    let mut table = Table::new(&["disk", "sustained", "at first", "busy", "moved", "how"]);
+    for (role, disk) in &disks {
+        for (way, outcome) in [("write", &disk.write), ("read", &disk.read)] {
+            let show = |f: &dyn Fn(&Transfer) -> String| outcome.measured().map(f).unwrap_or_default();
+            table.rows.push(vec![
+                format!("{} {way}", role.title()),
+                cell(outcome, |transfer| transfer.sustained_bytes_per_s.to_string()),
+                show(&|transfer| transfer.burst.map_or(String::new(), |b| format!("{} for {}", b.bytes_per_s, b.bytes))),
+                show(&|transfer| transfer.device_busy.measured().map(|share| percent(*share)).unwrap_or_default()),
+                show(&|transfer| format!("{} in {}", transfer.bytes, transfer.elapsed_us)),
+                show(&|transfer| transfer.method.clone()),
+            ]);
+        }
+    }
+    view.table(table);
+    let devices = disks.iter().filter_map(|(role, disk)| disk.device.measured().map(|device| (*role, device)));
+    view.facts(devices.map(|(role, device)| (format!("{} directory", role.title()), describe(device))).collect());
+}
+
+fn describe(device: &Device) -> String {
+    let mut parts = vec![match device.kind {
+        DeviceKind::Local => device.filesystem.clone(),
+        DeviceKind::Memory => format!("{} (memory, no disk)", device.filesystem),
+        DeviceKind::Network => format!("{} (a network filesystem, no disk of this host)", device.filesystem),
+        DeviceKind::Opaque => format!("{} (what lies under it cannot be seen)", device.filesystem),
+    }];
+    if !device.layers.is_empty() {
+        parts.push(format!("on {}", device.layers.join(" on ")));
+    }
+    if let Some(raid) = &device.raid {
+        let missing = if raid.missing > 0 { format!(", {} missing", raid.missing) } else { String::new() };
+        let syncing = raid.syncing.as_ref().map(|state| format!(", {state} runs now")).unwrap_or_default();
+        parts.push(format!("{} of {}{missing}{syncing}", raid.level, raid.members));
+    }
+    let disks = device.disks.iter().take(8).map(|disk| {
+        let turns = disk.rotational.map(|turns| if turns { "HDD" } else { "SSD" });
+        let facts: Vec<_> = [disk.model.as_deref(), turns, disk.attached.as_deref()].into_iter().flatten().collect();
+        if facts.is_empty() { disk.name.clone() } else { format!("{} ({})", disk.name, facts.join(", ")) }
+    });
+    let disks: Vec<_> = disks.collect();
+    if !disks.is_empty() {
+        parts.push(disks.join(", "));
+    }
+    if let (Some(free), Some(total)) = (device.free_bytes.measured(), device.total_bytes.measured()) {
+        parts.push(format!("{free} of {total} free"));
+    }
+    if !device.options.is_empty() {
+        parts.push(format!("options {}", device.options.iter().take(16).map(String::as_str).collect::<Vec<_>>().join(",")));
+    }
+    parts.join(" · ")
+}
+
+/// What the lanes gave.
+pub(super) fn copies(document: &Document, view: &mut View) {
+    let Some(section) = document.measurements.copy.measured() else { return };
+    if section.lanes.is_empty() {
+        return;
+    }
+    view.section("Copies");
+    let mut table = Table::new(&["lane", "direction", "way", "rate", "moved", "each file", "verified"]);
+    for lane in &section.lanes {
+        table.rows.extend(lane.rungs.iter().map(|rung| copy_row(lane, rung)));
+    }
+    view.table(table);
+    let facts = section.lanes.iter().filter(|lane| !lane.facts.is_empty()).map(|lane| {
+        let facts: Vec<_> = lane.facts.iter().take(24).map(|fact| format!("{} {}", fact.name, fact.value)).collect();
+        (lane_name(lane), facts.join(" · "))
+    });
+    view.facts(facts.collect());
+}
+
+fn lane_name(lane: &Lane) -> String {
+    match lane.protocol.measured() {
+        Some(protocol) if !protocol.starts_with(lane.kind.word()) => format!("{} ({protocol})", lane.kind.word()),
+        Some(protocol) => protocol.clone(),
+        None => lane.kind.word().to_owned(),
+    }
+}
+
+fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
+    let show = |f: &dyn Fn(&Copied) -> String| rung.result.measured().map(f).unwrap_or_default();
+    let small = if rung.files == FileSet::Small { ", small files" } else { "" };
+    vec![
+        lane_name(lane),
+        rung.direction.arrow().to_owned(),
+        format!("{} → {}{small}", place(rung.from), place(rung.to)),
+        cell(&rung.result, |copied| copied.bytes_per_s.to_string()),
+        show(&|copied| {
+            let plural = if copied.files == 1 { "" } else { "s" };
+            format!("{} file{plural}, {} in {}", copied.files, copied.bytes, copied.elapsed_us)
+        }),
+        show(&|copied| copied.per_file_us.map(|each| each.to_string()).unwrap_or_default()),
+        show(&|copied| cell(&copied.verified_bytes, |bytes| if bytes.0 >= copied.bytes.0 { "all".into() } else { bytes.to_string() })),
+    ]
+}
+
+/// What the processors did during each step, and what they could do.
+pub(super) fn cpu(document: &Document, view: &mut View) {
+    let mut table = Table::new(&["during", "host", "busiest core", "peak", "all cores", "busiest processes"]);
+    for (step, role, window) in windows(document) {
+        table.rows.push(vec![
+            step,
+            role.title().to_owned(),
+            window.busiest().map(busiest).unwrap_or_default(),
+            percent(window.peak_busy),
+            percent(window.mean_busy()),
+            processes(window),
+        ]);
+    }
+    let ceilings = document.measurements.cpu.measured().map(|section| ENDS.map(|role| section.of(role).measured()));
+    let mut ciphers = Table::new(&["cipher, one core", "PC", "NAS"]);
+    if let Some(hosts) = &ceilings {
+        let mut names: Vec<&str> = Vec::new();
+        for ceiling in hosts.iter().flatten().flat_map(|host| host.ciphers.iter().take(32)) {
+            if !names.contains(&ceiling.cipher.as_str()) {
+                names.push(&ceiling.cipher);
+            }
+        }
+        ciphers.rows.extend(names.iter().map(|name| {
+            let rate = |host: &Option<&crate::model::cpu::HostCpu>| {
+                let found = host.and_then(|host| host.ciphers.iter().find(|ceiling| ceiling.cipher == *name));
+                found.map(|ceiling| cell(&ceiling.rate, ToString::to_string)).unwrap_or_default()
+            };
+            vec![(*name).to_owned(), rate(&hosts[0]), rate(&hosts[1])]
+        }));
+    }
+    if table.rows.is_empty() && ciphers.rows.is_empty() {
+        return;
+    }
+    view.section("Processors");
+    view.table(table);
+    view.table(ciphers);
+    for (role, host) in ENDS.iter().zip(ceilings.iter().flatten()) {
+        if let Some(false) = host.and_then(|host| host.aes_instructions.measured().copied()) {
+            view.note(Tone::Plain, format!("The {}'s processor has no instructions for AES.", role.title()));
+        }
+    }
+}
+
+/// The busiest core and what kept it busy.
+fn busiest(core: &CoreShare) -> String {
+    let parts = [("program", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
+    let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name);
+    let waits = if core.iowait >= 0.1 { format!(", iowait {}", percent(core.iowait)) } else { String::new() };
+    let stolen = if core.steal >= 0.01 { format!(", steal {}", percent(core.steal)) } else { String::new() };
+    format!("{}, most {most}{waits}{stolen}", percent(core.busy()))
+}
+
+fn processes(window: &CpuWindow) -> String {
+    let shown = window.processes.iter().filter(|process| process.cores >= 0.01).take(3);
+    shown.map(|process| format!("{} {}", process.name, percent(process.cores))).collect::<Vec<_>>().join(", ")
+}
+
+/// Every window of time in which the processors were watched.
+fn windows(document: &Document) -> Vec<(String, Role, &CpuWindow)> {
+    let measured = &document.measurements;
+    let mut found: Vec<(String, Role, &Outcome<CpuWindow>)> = Vec::new();
+    for role in ENDS {
+        if let Some(host) = measured.cpu.measured().and_then(|section| section.of(role).measured()) {
+            found.push(("idle".to_owned(), role, &host.idle));
+        }
+    }
+    for direction in Direction::BOTH {
+        let Some(passes) = measured.throughput.measured().map(|section| section.of(direction)) else { continue };
+        for pass in [&passes.single, &passes.multi].into_iter().filter_map(Outcome::measured) {
+            let step = format!("TCP {} × {}", direction.arrow(), pass.streams);
+            found.push((step.clone(), Role::Pc, &pass.cpu_pc));
+            found.push((step, Role::Nas, &pass.cpu_nas));
+        }
+    }
+    for role in ENDS {
+        let Some(disk) = measured.storage.measured().and_then(|section| section.of(role).measured()) else { continue };
+        for (way, transfer) in [("write", &disk.write), ("read", &disk.read)] {
+            found.extend(transfer.measured().map(|transfer| (format!("disk {way}"), role, &transfer.cpu)));
+        }
+    }
+    for lane in measured.copy.measured().iter().flat_map(|section| &section.lanes) {
+        for (rung, copied) in Direction::BOTH.into_iter().flat_map(|direction| lane.measured(direction)) {
+            let small = if rung.files == FileSet::Small { ", small" } else { "" };
+            let step = format!("{} {}{small}", lane.kind.word(), rung.direction.arrow());
+            found.push((step.clone(), Role::Pc, &copied.cpu_pc));
+            found.push((step, Role::Nas, &copied.cpu_nas));
+        }
+    }
+    found.into_iter().filter_map(|(step, role, window)| window.measured().map(|window| (step, role, window))).collect()
+}

@@ -1,0 +1,125 @@
+//! The view as GitHub's markdown, for a ticket.
+
+use std::fmt::Write as _;
+
+use super::view::{Bar, Block, Item, Table, View};
+
+/// The length of the longest bar in characters.
+const BAR: f64 = 20.0;
+
+/// The whole text.
+pub(super) fn write(view: &View) -> String {
+    let mut out = String::new();
+    for block in &view.blocks {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        match block {
+            Block::Lead { sentence, lines, .. } => {
+                line(&mut out, &format!("**{}**", escape(sentence)));
+                for text in lines {
+                    out.push('\n');
+                    line(&mut out, &escape(text));
+                }
+            }
+            Block::Section(title) => line(&mut out, &format!("## {}", escape(title))),
+            Block::Note(_, text) => line(&mut out, &escape(text)),
+            Block::Bars { title, bars } => ladder(&mut out, title, bars),
+            Block::Items(items) => items.iter().for_each(|item| list_item(&mut out, item)),
+            Block::Facts(facts) => {
+                for (name, value) in facts {
+                    line(&mut out, &format!("- {}: {}", escape(name), escape(value)));
+                }
+            }
+            Block::Table(table) => rows(&mut out, table),
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text.trim_end());
+    out.push('\n');
+}
+
+fn ladder(out: &mut String, title: &str, bars: &[Bar]) {
+    line(out, &format!("### {}", escape(title)));
+    out.push_str("\n| rung | | rate | lost |\n|---|---|--:|--:|\n");
+    for bar in bars {
+        let drawn = bar.share.map(|share| "█".repeat(((share * BAR).round() as usize).max(1))).unwrap_or_default();
+        let beyond = if bar.beyond { "▸" } else { "" };
+        let rate = if bar.bits.is_empty() { escape(&bar.bytes) } else { escape(&format!("{} {}", bar.bits, bar.bytes)) };
+        let _ = writeln!(out, "| {} | {drawn}{beyond} | {rate} | {} |", escape(&bar.label), escape(&bar.drop));
+    }
+}
+
+fn list_item(out: &mut String, item: &Item) {
+    let mark = if item.mark.is_empty() { String::new() } else { format!("**{}** ", escape(&item.mark)) };
+    line(out, &format!("- {mark}{}", escape(&item.head)));
+    for (label, text) in &item.lines {
+        let label = if label.is_empty() { String::new() } else { format!("*{}*: ", escape(label)) };
+        line(out, &format!("  - {label}{}", escape(text)));
+    }
+}
+
+fn rows(out: &mut String, table: &Table) {
+    let row = |cells: &[String]| format!("| {} |", cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>().join(" | "));
+    line(out, &row(&table.header));
+    line(out, &format!("|{}", "---|".repeat(table.header.len())));
+    for cells in &table.rows {
+        line(out, &row(cells));
+    }
+}
+
+/// `text` as it is, whatever signs it holds: none of them formats, links, mentions or ends a cell.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let after = &rest[character.len_utf8()..];
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // Mentions of people and of issues.
+            '@' => out.push_str("&#64;"),
+            '#' => out.push_str("&#35;"),
+            // Bare addresses become links.
+            ':' if after.starts_with("//") => out.push_str("&#58;"),
+            '.' if ends_with_www(&out) => out.push_str("&#46;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => {
+                out.push('\\');
+                out.push(character);
+            }
+            other => out.push(other),
+        }
+        rest = after;
+    }
+    out
+}
+
+fn ends_with_www(text: &str) -> bool {
+    let at = text.len().saturating_sub(3);
+    text.get(at..).is_some_and(|end| end.eq_ignore_ascii_case("www"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_foreign_text_formats_or_links() {
+        for (given, written) in [
+            ("a|b", "a\\|b"),
+            ("`code`", "\\`code\\`"),
+            ("<script>", "&lt;script&gt;"),
+            ("[x](y)", "\\[x\\](y)"),
+            ("@team #12", "&#64;team &#35;12"),
+            ("http://x", "http&#58;//x"),
+            ("WWW.x.org", "WWW&#46;x.org"),
+            ("network.loss, 2.35 Gbit/s", "network.loss, 2.35 Gbit/s"),
+        ] {
+            assert_eq!(escape(given), written);
+        }
+    }
+}

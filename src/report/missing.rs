@@ -1,0 +1,152 @@
+//! Everything that was not measured, with its reason.
+//!
+//! The document is walked as a JSON value, so an outcome that is added to the model later cannot be forgotten here.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::view::{Item, Tone, View};
+use crate::model::Document;
+
+/// The places that are named for one reason; the rest is counted.
+const MAX_PLACES: usize = 4;
+
+/// A reason and the places where it holds.
+struct Missing {
+    failed: bool,
+    reason: String,
+    places: Vec<String>,
+}
+
+/// The section; nothing when all was measured.
+pub(super) fn section(document: &Document, view: &mut View) {
+    let mut found = Collected::default();
+    if let Ok(value) = serde_json::to_value(document) {
+        for part in ["hosts", "measurements"] {
+            if let Some(value) = value.get(part) {
+                found.walk(value, &mut Vec::new());
+            }
+        }
+    }
+    if found.all.is_empty() {
+        return;
+    }
+    view.section("Not measured");
+    let (failed, skipped): (Vec<_>, Vec<_>) = found.all.into_iter().partition(|missing| missing.failed);
+    view.items(failed.into_iter().chain(skipped).map(item).collect());
+}
+
+fn item(missing: Missing) -> Item {
+    let more = missing.places.len().saturating_sub(MAX_PLACES);
+    let mut places: Vec<_> = missing.places.into_iter().take(MAX_PLACES).collect();
+    if more > 0 {
+        places.push(format!("{more} more"));
+    }
+    let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
+    let reason = missing.reason.trim();
+    let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
+    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places.join("; "))] }
+}
+
+/// Reasons in the order in which they were met, each once.
+#[derive(Default)]
+struct Collected {
+    all: Vec<Missing>,
+    index: HashMap<(bool, String), usize>,
+}
+
+impl Collected {
+    fn walk(&mut self, value: &Value, path: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, inner) in fields {
+                    let reason = inner.get("reason").and_then(Value::as_str);
+                    match (name.as_str(), reason) {
+                        ("skipped" | "failed", Some(reason)) if fields.len() == 1 => {
+                            self.add(name == "failed", reason, path);
+                        }
+                        ("measured", _) if fields.len() == 1 => self.walk(inner, path),
+                        _ => {
+                            path.push(words(name));
+                            self.walk(inner, path);
+                            path.pop();
+                        }
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (position, inner) in items.iter().enumerate() {
+                    if inner.is_object() {
+                        path.push(item_name(inner, position));
+                        self.walk(inner, path);
+                        path.pop();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, failed: bool, reason: &str, path: &[String]) {
+        let key = (failed, reason.to_owned());
+        let at = *self.index.entry(key).or_insert_with(|| {
+            self.all.push(Missing { failed, reason: reason.to_owned(), places: Vec::new() });
+            self.all.len() - 1
+        });
+        if let Some(missing) = self.all.get_mut(at) {
+            let parts: Vec<_> = path.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+            missing.places.push(parts.join(" "));
+        }
+    }
+}
+
+/// The words for a field's name; empty for those that only wrap.
+fn words(field: &str) -> String {
+    match field {
+        "pc" => "PC".to_owned(),
+        "nas" => "NAS".to_owned(),
+        "cpu" => "CPU".to_owned(),
+        "cpu_pc" => "CPU of the PC".to_owned(),
+        "cpu_nas" => "CPU of the NAS".to_owned(),
+        "counters_pc" => "counters of the PC".to_owned(),
+        "counters_nas" => "counters of the NAS".to_owned(),
+        "mtu" => "MTU".to_owned(),
+        "single" => "1 stream".to_owned(),
+        "multi" => "several streams".to_owned(),
+        "idle_rtt" => "idle RTT".to_owned(),
+        "loaded_rtt" => "loaded RTT".to_owned(),
+        "unclamped" => "unclamped stream".to_owned(),
+        "stack" | "lanes" | "rungs" | "ciphers" | "result" => String::new(),
+        other => other.trim_end_matches("_bps").trim_end_matches("_bytes").replace('_', " "),
+    }
+}
+
+/// What a member of a list is called: its name, its kind, its way, or its place in the list.
+fn item_name(item: &Value, position: usize) -> String {
+    let text = |field: &str| item.get(field).and_then(Value::as_str).map(str::to_owned);
+    let way = || text("from").zip(text("to")).map(|(from, to)| format!("{} {from} → {to}", text("direction").unwrap_or_default()));
+    way().or_else(|| text("name")).or_else(|| text("cipher")).or_else(|| text("kind")).unwrap_or_else(|| format!("{}", position + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn equal_reasons_are_told_once_with_all_their_places() {
+        let mut found = Collected::default();
+        found.walk(
+            &json!({
+                "mtu": {"failed": {"reason": "refused"}},
+                "link": {"measured": {"pc": {"measured": {"stack": [{"name": "eth0", "speed_bps": {"skipped": {"reason": "virtual"}}}]}},
+                                      "nas": {"skipped": {"reason": "virtual"}}}},
+            }),
+            &mut Vec::new(),
+        );
+        let mut told: Vec<_> = found.all.iter().map(|m| (m.reason.as_str(), m.places.join("|"))).collect();
+        told.sort();
+        assert_eq!(told, [("refused", "MTU".to_owned()), ("virtual", "link PC eth0 speed|link NAS".to_owned())]);
+    }
+}

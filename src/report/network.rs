@@ -1,0 +1,290 @@
+//! Links, the largest packet, and raw TCP.
+
+use super::answer::NO_NETWORK;
+use super::machines::{ENDS, cell};
+use super::view::{Table, Tone, View, or_unknown, percent};
+use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes};
+use crate::model::mtu::{Limiter, PathMtu};
+use crate::model::throughput::{Pass, RttSummary, TcpStats};
+use crate::model::{Direction, Document, Fact, Outcome, Role, Source};
+use crate::units::BitRate;
+
+/// The interfaces between the two hosts.
+pub(super) fn links(document: &Document, view: &mut View) {
+    let Some(section) = document.measurements.link.measured() else { return };
+    let ends: Vec<_> = ENDS.iter().filter_map(|&role| section.of(role).measured().map(|link| (role, link))).collect();
+    if ends.is_empty() {
+        return;
+    }
+    view.section("Links");
+    if document.plan.local {
+        view.note(Tone::Warning, NO_NETWORK);
+    }
+    let mut table = Table::new(&["interface", "kind", "speed", "duplex", "MTU", "driver", "bus"]);
+    let mut modes = Table::new(&["interface", "can do", "offers", "is offered"]);
+    let mut facts = Vec::new();
+    for (role, link) in &ends {
+        facts.push((format!("{} route", role.title()), route(link)));
+        facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
+        for interface in &link.stack {
+            let name = format!("{} {}", role.title(), interface.name);
+            table.rows.push(interface_row(&name, interface));
+            modes.rows.extend(interface.modes.measured().map(|modes| modes_row(&name, modes)));
+            facts.extend(interface_facts(interface).map(|text| (name, text)));
+        }
+    }
+    view.table(table);
+    view.table(modes);
+    view.facts(facts);
+    for (role, link) in &ends {
+        for interface in &link.stack {
+            if let Some(bond) = &interface.bond {
+                aggregation(*role, &interface.name, bond, view);
+            }
+        }
+    }
+}
+
+fn route(link: &HostLink) -> String {
+    let via = match &link.gateway {
+        Outcome::Measured(Some(gateway)) => format!(", through {gateway}"),
+        Outcome::Measured(None) => ", same subnet".to_owned(),
+        Outcome::Skipped(_) | Outcome::Failed(_) => String::new(),
+    };
+    format!("{} → {}{via}", link.local, link.peer)
+}
+
+fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
+    let claim = if interface.kind.speed_is_no_evidence() { ", a claim" } else { "" };
+    vec![
+        name.to_owned(),
+        kind(interface.kind).to_owned(),
+        cell(&interface.speed_bps, |fact| format!("{}{claim}{}", fact.value, stated(fact))),
+        cell(&interface.duplex, |fact| duplex(fact.value).to_owned()),
+        cell(&interface.mtu, |fact| fact.value.to_string()),
+        cell(&interface.driver, |fact| fact.value.clone()),
+        cell(&interface.bus, |bus| bus.description.clone()),
+    ]
+}
+
+/// A mark for what a person said instead of a machine.
+fn stated<T>(fact: &Fact<T>) -> &'static str {
+    if fact.source == Source::User { ", stated" } else { "" }
+}
+
+const fn duplex(duplex: Duplex) -> &'static str {
+    match duplex {
+        Duplex::Full => "full",
+        Duplex::Half => "half",
+    }
+}
+
+const fn kind(kind: InterfaceKind) -> &'static str {
+    match kind {
+        InterfaceKind::Physical => "port",
+        InterfaceKind::VirtualMachine => "virtual port",
+        InterfaceKind::Veth => "veth",
+        InterfaceKind::Bond => "bond",
+        InterfaceKind::Team => "team",
+        InterfaceKind::Bridge => "bridge",
+        InterfaceKind::Vlan => "VLAN",
+        InterfaceKind::Macvlan => "macvlan",
+        InterfaceKind::Tunnel => "tunnel",
+        InterfaceKind::Wifi => "Wi-Fi",
+        InterfaceKind::Loopback => "loopback",
+        InterfaceKind::Unknown => "not known",
+    }
+}
+
+fn modes_row(name: &str, modes: &LinkModes) -> Vec<String> {
+    let list = |rates: &[BitRate]| rates.iter().take(16).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    vec![name.to_owned(), list(&modes.supported_bps), list(&modes.advertised_bps), list(&modes.partner_bps)]
+}
+
+/// What is unusual about an interface.
+fn interface_facts(interface: &Interface) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(false) = interface.carrier.measured() {
+        parts.push("no carrier".to_owned());
+    }
+    if let Some(changes) = interface.carrier_changes.measured().filter(|changes| **changes > 2) {
+        parts.push(format!("carrier changed {changes} times since boot"));
+    }
+    if let Some(Fact { value: false, .. }) = interface.autoneg.measured() {
+        parts.push("does not negotiate".to_owned());
+    }
+    if let Some(offloads) = interface.offloads.measured() {
+        let off: Vec<_> = offloads.iter().filter(|(_, on)| !**on).take(12).map(|(name, _)| name.as_str()).collect();
+        if !off.is_empty() {
+            parts.push(format!("off: {}", off.join(", ")));
+        }
+    }
+    if let Some(counters) = interface.counters.measured() {
+        let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name));
+        let odd: Vec<_> = odd.take(12).map(|(name, count)| format!("{name} {count}")).collect();
+        if !odd.is_empty() {
+            parts.push(format!("counted since boot: {}", odd.join(", ")));
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// Whether a counter only says that traffic flowed.
+fn is_plain(name: &str) -> bool {
+    let tells = ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
+    let name = name.to_ascii_lowercase();
+    !tells.iter().any(|part| name.contains(part))
+}
+
+fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
+    let facts = [
+        ("mode", bond.mode.clone()),
+        ("hash policy", bond.hash_policy.clone().unwrap_or_default()),
+        ("partner", bond.partner_mac.clone().unwrap_or_default()),
+        ("active aggregator", bond.active_aggregator.map(|id| id.to_string()).unwrap_or_default()),
+        ("ports in it", bond.active_ports.map(|count| count.to_string()).unwrap_or_default()),
+    ];
+    view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
+    let mut table =
+        Table::new(&["port", "link", "speed", "duplex", "in use", "failures", "aggregator", "churn", "LACP state, ours / theirs"]);
+    table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
+    view.table(table);
+}
+
+fn port_row(role: Role, port: &BondPort) -> Vec<String> {
+    let text = |value: Option<String>| value.unwrap_or_default();
+    let lacp = match (port.actor_state, port.partner_state) {
+        (None, None) => String::new(),
+        (actor, partner) => format!("{} / {}", or_unknown(actor), or_unknown(partner)),
+    };
+    vec![
+        format!("{} {}", role.title(), port.name),
+        text(port.up.map(|up| if up { "up" } else { "down" }.to_owned())),
+        text(port.speed_bps.map(|rate| rate.to_string())),
+        text(port.duplex.map(|value| duplex(value).to_owned())),
+        text(port.active.map(|active| if active { "yes" } else { "no" }.to_owned())),
+        text(port.failures.map(|count| count.to_string())),
+        text(port.aggregator.map(|id| id.to_string())),
+        text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours} / {theirs}"))),
+        lacp,
+    ]
+}
+
+/// The largest packet of each direction.
+pub(super) fn path_mtu(document: &Document, view: &mut View) {
+    let Some(section) = document.measurements.mtu.measured() else { return };
+    view.section("Path MTU");
+    let mut table = Table::new(&["direction", "largest packet", "interface allows", "limited by", "probes", "time", "RTT"]);
+    for direction in Direction::BOTH {
+        let outcome = section.of(direction);
+        let show = |f: &dyn Fn(&PathMtu) -> String| outcome.measured().map(f).unwrap_or_default();
+        table.rows.push(vec![
+            direction.arrow().to_owned(),
+            cell(outcome, |path| format!("{} bytes", path.mtu)),
+            show(&|path| path.ceiling.to_string()),
+            show(&|path| limiter(&path.limited_by)),
+            show(&|path| path.probes.to_string()),
+            show(&|path| path.elapsed_us.to_string()),
+            show(&|path| path.rtt_us.map(|rtt| rtt.to_string()).unwrap_or_default()),
+        ]);
+    }
+    view.table(table);
+    if let Some(stream) = section.unclamped.measured() {
+        view.note(
+            Tone::Plain,
+            format!(
+                "A stream {} with segments as large as the interfaces allow moved {} in {}: {}.",
+                stream.direction.arrow(),
+                stream.bytes,
+                stream.elapsed_us,
+                stream.goodput_bps
+            ),
+        );
+    }
+}
+
+fn limiter(limiter: &Limiter) -> String {
+    match limiter {
+        Limiter::LocalInterface => "the sender's own interface".to_owned(),
+        Limiter::Router { address, next_hop_mtu } => format!("router {address}, which says {next_hop_mtu}"),
+        Limiter::Silent => "something silent: larger packets vanish".to_owned(),
+    }
+}
+
+/// Raw TCP, memory to memory.
+pub(super) fn throughput(document: &Document, view: &mut View) {
+    let Some(section) = document.measurements.throughput.measured() else { return };
+    view.section("TCP throughput");
+    let mut table =
+        Table::new(&["direction", "streams", "goodput", "spread", "RTT under load", "sent again", "receiver's window", "method"]);
+    let mut counters = Table::new(&["during", "interface", "counted"]);
+    for direction in Direction::BOTH {
+        let passes = section.of(direction);
+        for (streams, outcome) in [("1", &passes.single), ("several", &passes.multi)] {
+            table.rows.push(pass_row(direction, streams, outcome));
+            let Some(pass) = outcome.measured() else { continue };
+            for (role, counted) in [(Role::Pc, &pass.counters_pc), (Role::Nas, &pass.counters_nas)] {
+                let step = format!("{} × {}", direction.arrow(), pass.streams);
+                counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&step, role, all)));
+            }
+        }
+    }
+    view.table(table);
+    if let Some(rtt) = section.idle_rtt.measured() {
+        view.facts(vec![("RTT of the idle path".to_owned(), rtt_words(rtt))]);
+    }
+    view.table(counters);
+}
+
+fn rtt_words(rtt: &RttSummary) -> String {
+    let lost = rtt.sent.saturating_sub(rtt.received);
+    let lost = if lost > 0 { format!(", {lost} of {} lost", rtt.sent) } else { String::new() };
+    format!("{} median, {} at 95 %{lost}", rtt.median_us, rtt.p95_us)
+}
+
+fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec<String> {
+    let show = |f: &dyn Fn(&Pass) -> String| outcome.measured().map(f).unwrap_or_default();
+    vec![
+        direction.arrow().to_owned(),
+        outcome.measured().map_or_else(|| streams.to_owned(), |pass| pass.streams.to_string()),
+        cell(outcome, |pass| pass.goodput_bps.to_string()),
+        show(&|pass| pass.steady.map_or_else(|| "never steady".to_owned(), |steady| format!("±{}", percent(steady.spread)))),
+        show(&|pass| pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default()),
+        show(&|pass| pass.sender.measured().and_then(|stats| sent_again(stats)).unwrap_or_default()),
+        show(&|pass| pass.sender.measured().and_then(|stats| window_share(stats)).unwrap_or_default()),
+        show(&|pass| {
+            let clamp = pass.method.mss_clamp_bytes.map(|mss| format!("MSS {mss}"));
+            [pass.method.congestion.clone(), clamp].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }),
+    ]
+}
+
+/// How many segments were sent again, all streams together.
+fn sent_again(stats: &[TcpStats]) -> Option<String> {
+    let again = stats.iter().filter_map(|stream| stream.retransmits).fold(None, |sum: Option<u64>, count| {
+        Some(sum.unwrap_or(0).saturating_add(count))
+    })?;
+    let sent = stats.iter().filter_map(|stream| stream.segments_out).fold(0u64, u64::saturating_add);
+    if again > 0 && sent > 0 {
+        Some(format!("{again} ({})", percent(again as f64 / sent as f64)))
+    } else {
+        Some(again.to_string())
+    }
+}
+
+/// For which share of their busy time the streams stood before the receiver's window.
+fn window_share(stats: &[TcpStats]) -> Option<String> {
+    let sum = |of: &dyn Fn(&TcpStats) -> Option<u64>| stats.iter().filter_map(of).fold(0u64, u64::saturating_add);
+    let busy = sum(&|stream| stream.busy_us);
+    let known = stats.iter().any(|stream| stream.rwnd_limited_us.is_some()) && busy > 0;
+    known.then(|| percent(sum(&|stream| stream.rwnd_limited_us) as f64 / busy as f64))
+}
+
+fn counter_rows(step: &str, role: Role, counted: &CountersByInterface) -> Vec<Vec<String>> {
+    let rows = counted.iter().filter_map(|(interface, counters)| {
+        let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name)).take(12);
+        let odd: Vec<_> = odd.map(|(name, count)| format!("{name} +{count}")).collect();
+        (!odd.is_empty()).then(|| vec![step.to_owned(), format!("{} {interface}", role.title()), odd.join(", ")])
+    });
+    rows.collect()
+}

@@ -1,0 +1,262 @@
+//! The view on a terminal.
+
+use comfy_table::{ContentArrangement, ContentLineStyle, LineStyle, TableStyle};
+
+use super::render::Style;
+use super::view::{Bar, Block, Item, Table, Tone, View};
+use super::wrap::{columns, pad, pad_left, wrap};
+
+/// The least width that is worked with.
+const LEAST_WIDTH: usize = 40;
+/// The most columns of prose: longer lines are hard to read.
+const PROSE: usize = 100;
+
+/// Calm lines: a rule below the header, space between the columns.
+const UNICODE_TABLE: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction(' '))
+    .header_separator(LineStyle::none().fill('─').junction(' '))
+    .content_lines(ContentLineStyle::none().junction(' '));
+/// The same in ASCII.
+const ASCII_TABLE: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction(' '))
+    .header_separator(LineStyle::none().fill('-').junction(' '))
+    .content_lines(ContentLineStyle::none().junction(' '));
+
+/// The whole text.
+pub(super) fn write(view: &View, style: &Style) -> String {
+    let mut page = Page { out: String::new(), style: *style, width: style.width.max(LEAST_WIDTH) };
+    for block in &view.blocks {
+        page.block(block);
+    }
+    let mut text = String::with_capacity(page.out.len());
+    for line in page.out.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+struct Page {
+    out: String,
+    style: Style,
+    width: usize,
+}
+
+impl Page {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Lead { tone, sentence, lines } => self.lead(*tone, sentence, lines),
+            Block::Section(title) => self.section(title),
+            Block::Note(tone, text) => {
+                self.gap();
+                let limit = self.prose(2);
+                for line in wrap(text, limit) {
+                    let line = if *tone == Tone::Plain { line } else { self.paint(&line, *tone, false) };
+                    self.line(2, &line);
+                }
+            }
+            Block::Bars { title, bars } => self.bars(title, bars),
+            Block::Items(items) => self.items(items),
+            Block::Facts(facts) => self.facts(facts),
+            Block::Table(table) => self.table(table),
+        }
+    }
+
+    /// An empty line, unless the page begins here or a section's title stands right above.
+    fn gap(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    fn line(&mut self, indent: usize, text: &str) {
+        self.out.push_str(&" ".repeat(indent));
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn prose(&self, indent: usize) -> usize {
+        self.width.min(PROSE).saturating_sub(indent)
+    }
+
+    fn lead(&mut self, tone: Tone, sentence: &str, lines: &[String]) {
+        let limit = self.prose(0);
+        for line in wrap(sentence, limit) {
+            let line = self.paint(&line, tone, true);
+            self.line(0, &line);
+        }
+        for text in lines {
+            for line in wrap(text, self.prose(2)) {
+                self.line(2, &line);
+            }
+        }
+    }
+
+    fn section(&mut self, title: &str) {
+        self.gap();
+        let rule = if self.style.unicode { "─" } else { "-" };
+        let rest = self.width.min(PROSE).saturating_sub(columns(title) + 4);
+        let title = self.paint(title, Tone::Plain, true);
+        let line = format!("{} {title} {}", rule.repeat(2), rule.repeat(rest));
+        self.line(0, &line);
+        self.out.push('\n');
+    }
+
+    fn bars(&mut self, title: &str, bars: &[Bar]) {
+        self.gap();
+        let title = self.paint(title, Tone::Plain, true);
+        self.line(0, &title);
+        let most = |of: &dyn Fn(&Bar) -> usize| bars.iter().map(of).max().unwrap_or(0);
+        let label = most(&|bar| columns(&bar.label)).min(self.width / 3);
+        let bits = most(&|bar| columns(&bar.bits));
+        let bytes = most(&|bar| columns(&bar.bytes));
+        let drop = most(&|bar| columns(&bar.drop));
+        let taken = 2 + label + 2 + 1 + bits + 1 + bytes + 2 + drop;
+        let length = self.width.min(PROSE + 20).saturating_sub(taken).clamp(6, 48);
+        for bar in bars {
+            let painted = self.paint(&pad(&self.drawn(bar, length), length + 1), bar.tone, false);
+            let lost = self.paint(&pad_left(&bar.drop, drop), bar.tone, bar.tone == Tone::Bad);
+            let mut names = wrap(&bar.label, label).into_iter();
+            let name = pad(&names.next().unwrap_or_default(), label);
+            let line = format!("{name}  {painted}{} {}  {lost}", pad_left(&bar.bits, bits), pad_left(&bar.bytes, bytes));
+            self.line(2, &line);
+            for rest in names {
+                self.line(4, &rest);
+            }
+        }
+    }
+
+    /// The bar itself: eighths of a column where the terminal has them, a mark when it runs off the scale.
+    fn drawn(&self, bar: &Bar, length: usize) -> String {
+        let Some(share) = bar.share else { return String::new() };
+        let eighths = ((share * length as f64 * 8.0).round() as usize).max(1);
+        if !self.style.unicode {
+            let filled = (eighths / 8).max(1);
+            return format!("{}{}", "#".repeat(filled), if bar.beyond { ">" } else { "" });
+        }
+        let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();
+        format!("{}{part}{}", "█".repeat(eighths / 8), if bar.beyond { "▸" } else { "" })
+    }
+
+    fn items(&mut self, items: &[Item]) {
+        self.gap();
+        let mark = items.iter().map(|item| columns(&item.mark)).max().unwrap_or(0);
+        let indent = 2 + mark + 2;
+        let long = items.iter().any(|item| item.lines.len() > 1);
+        for (position, item) in items.iter().enumerate() {
+            if long && position > 0 {
+                self.gap();
+            }
+            let limit = self.prose(indent);
+            let mut head = wrap(&item.head, limit).into_iter();
+            let first = head.next().unwrap_or_default();
+            let bold = item.tone != Tone::Plain;
+            let line = format!("{}  {}", self.paint(&pad(&item.mark, mark), item.tone, bold), self.paint(&first, Tone::Plain, bold));
+            self.line(2, &line);
+            for rest in head {
+                let rest = self.paint(&rest, Tone::Plain, bold);
+                self.line(indent, &rest);
+            }
+            let label = item.lines.iter().map(|(label, _)| columns(label)).max().unwrap_or(0);
+            let space = if label > 0 { label + 2 } else { 0 };
+            let mut before = "";
+            for (name, text) in &item.lines {
+                let shown = if name == before { "" } else { name };
+                before = name;
+                self.hanging(indent, &pad(shown, space), text);
+            }
+        }
+    }
+
+    /// A label, and a sentence whose further lines stand below its first word.
+    fn hanging(&mut self, indent: usize, label: &str, text: &str) {
+        let hang = columns(label);
+        for (position, line) in wrap(text, self.prose(indent + hang)).into_iter().enumerate() {
+            let line = if position == 0 { format!("{}{line}", self.dim(label)) } else { format!("{}{line}", " ".repeat(hang)) };
+            self.line(indent, &line);
+        }
+    }
+
+    fn facts(&mut self, facts: &[(String, String)]) {
+        self.gap();
+        let label = facts.iter().map(|(name, _)| columns(name)).max().unwrap_or(0).min(self.width / 3);
+        for (name, value) in facts {
+            let mut names = wrap(name, label).into_iter();
+            let first = names.next().unwrap_or_default();
+            let rest: Vec<_> = names.collect();
+            if rest.is_empty() {
+                self.hanging(2, &pad(&first, label + 2), value);
+            } else {
+                let name = self.dim(name);
+                self.line(2, &name);
+                self.hanging(4, "", value);
+            }
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.gap();
+        if self.fits(table) {
+            let mut drawn = comfy_table::Table::new();
+            drawn
+                .load_style(if self.style.unicode { UNICODE_TABLE } else { ASCII_TABLE })
+                .force_no_tty()
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(u16::try_from(self.width.saturating_sub(2)).unwrap_or(u16::MAX))
+                .set_header(&table.header)
+                .add_rows(&table.rows);
+            for column in drawn.column_iter_mut() {
+                column.set_padding((0, 1));
+            }
+            for line in drawn.lines() {
+                self.line(2, &line);
+            }
+        } else {
+            self.records(table);
+        }
+    }
+
+    /// Whether the columns have room: at most one of them, the widest, may have to wrap.
+    fn fits(&self, table: &Table) -> bool {
+        let cell = |row: &[String], column: usize| row.get(column).map_or(0, |cell| columns(cell));
+        let widths = (0..table.header.len()).map(|column| {
+            table.rows.iter().map(|row| cell(row, column)).chain([cell(&table.header, column)]).max().unwrap_or(0)
+        });
+        let mut widths: Vec<_> = widths.collect();
+        widths.sort_unstable();
+        let widest = widths.pop().unwrap_or(0);
+        let others: usize = widths.iter().map(|width| width + 2).sum();
+        others + widest.min(24) + 4 <= self.width
+    }
+
+    /// A table that is too wide, one block of names and values for each row.
+    fn records(&mut self, table: &Table) {
+        let label = table.header.iter().skip(1).map(|name| columns(name)).max().unwrap_or(0);
+        for row in &table.rows {
+            let head = self.paint(row.first().map_or("", String::as_str), Tone::Plain, true);
+            self.line(2, &head);
+            for (name, cell) in table.header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
+                self.hanging(4, &pad(name, label + 2), cell);
+            }
+        }
+    }
+
+    fn dim(&self, text: &str) -> String {
+        if self.style.color && !text.trim().is_empty() { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// The only place, with `dim`, where escapes come from.
+    fn paint(&self, text: &str, tone: Tone, bold: bool) -> String {
+        let code = match (tone, bold) {
+            (Tone::Plain, false) => return text.to_owned(),
+            (Tone::Plain, true) => "1",
+            (Tone::Good, false) => "32",
+            (Tone::Good, true) => "1;32",
+            (Tone::Warning, false) => "33",
+            (Tone::Warning, true) => "1;33",
+            (Tone::Bad, false) => "31",
+            (Tone::Bad, true) => "1;31",
+        };
+        if self.style.color && !text.trim().is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
