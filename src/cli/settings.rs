@@ -173,12 +173,8 @@ pub const fn file_style() -> Style {
 
 fn width(terminal: bool) -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
-    let asked = || terminal.then(|| usize::from(indicatif::TermLike::width(&indicatif_term())));
+    let asked = || terminal.then(|| usize::from(console::Term::stdout().size().1));
     columns.or_else(asked).unwrap_or(100).clamp(60, 160)
-}
-
-fn indicatif_term() -> impl indicatif::TermLike {
-    console::Term::stdout()
 }
 
 /// Whether the locale can show more than ASCII; an unset locale on Windows and macOS can.

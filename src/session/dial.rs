@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::session::error::SessionError;
-use crate::throughput::socket::{SocketSpec, connect};
+use crate::throughput::{SocketSpec, connect};
 use crate::wire::hello::DEFAULT_PORT;
 
 /// The time for one address to answer.

@@ -91,7 +91,7 @@ async fn prepare(session: &mut AgentSession, request: &CopyRequest) -> Result<Re
         if let Some(old) = old {
             let _ = std::fs::remove_file(old.path);
         }
-        let room = crate::sys::room(place.path()).ok();
+        let room = crate::sys::file::room(place.path()).ok();
         crate::storage::allowance(room, most.0).map(|allowed| (place.file(&name), allowed))
     })
     .await?;
@@ -167,7 +167,7 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         let dir = dir.clone();
         blocking(move || {
             let scratch = ClientSession::scratch(&dir)?;
-            let allowed = crate::storage::allowance(crate::sys::room(scratch.path()).ok(), stored.0)?;
+            let allowed = crate::storage::allowance(crate::sys::file::room(scratch.path()).ok(), stored.0)?;
             Ok::<_, String>((Arc::new(scratch), ByteSize(allowed)))
         })
         .await

@@ -71,7 +71,7 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
 fn choose_congestion(session: &mut ClientSession, document: &Document, nas: &Outcome<crate::model::host::TcpSettings>) {
     let choose = |settings: Option<&crate::model::host::TcpSettings>| match &session.settings.congestion {
         Some(name) => Some(name.clone()),
-        None => settings.and_then(|tcp| crate::throughput::socket::congestion_to_use(&tcp.congestion_available)),
+        None => settings.and_then(|tcp| crate::throughput::congestion_to_use(&tcp.congestion_available)),
     };
     let pc = document.hosts.of(Role::Pc).measured().and_then(|host| host.tcp.measured());
     let (ours, theirs) = (choose(pc), choose(nas.measured()));

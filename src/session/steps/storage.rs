@@ -19,7 +19,7 @@ use crate::wire::{Reply, Request};
 const LONGEST: Duration = Duration::from_secs(120);
 
 fn measure(dir: &Path, each: Duration, max_bytes: ByteSize, stop: &Stop, progress: &Progress) -> DiskResult {
-    crate::storage::run(dir, max_bytes.0, each, stop, progress)
+    crate::storage::run(dir, max_bytes, each, stop, progress)
 }
 
 /// The agent's side.
@@ -48,7 +48,7 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
             let progress = Progress::default();
             let watch: Watch = {
                 let progress = progress.clone();
-                Arc::new(move || progress.bytes())
+                Arc::new(move || progress.bytes().0)
             };
             session.events.part(Step::Storage, "the PC's directory", each * 2, Some(watch));
             let stop = session.stop.clone();

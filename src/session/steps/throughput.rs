@@ -13,8 +13,7 @@ use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Step, Watch};
-use crate::throughput::socket::{SocketSpec, connect};
-use crate::throughput::{Progress, ReceiveSpec, SendSpec, receive, send};
+use crate::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, connect, receive, send};
 use crate::units::{BitRate, Elapsed};
 use crate::wire::hello::Hello;
 use crate::wire::message::{Around, PassRequest, Token};
@@ -45,7 +44,7 @@ pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
         Direction::Upload => {
             let (end, around) = blocking(move || {
                 let bracket = Bracket::start(&interfaces);
-                let spec = ReceiveSpec { deadline: duration + GRACE, ..ReceiveSpec::default() };
+                let spec = ReceiveSpec { deadline: duration + GRACE, copies: false };
                 let end = connections.and_then(|c| receive(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
                 (end, bracket.finish())
             })
@@ -55,7 +54,7 @@ pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
         Direction::Download => {
             let (end, around) = blocking(move || {
                 let bracket = Bracket::start(&interfaces);
-                let spec = SendSpec { duration, max_bytes: None, congestion: request.congestion };
+                let spec = SendSpec { duration, max_bytes: None, congestion: request.congestion, copies: false };
                 let end = connections.and_then(|c| send(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
                 (end, bracket.finish())
             })
@@ -194,11 +193,11 @@ fn our_end(
     let bracket = Bracket::start(interfaces);
     let end = match plan.direction.sender() {
         Role::Pc => {
-            let spec = SendSpec { duration: plan.time, max_bytes: None, congestion };
+            let spec = SendSpec { duration: plan.time, max_bytes: None, congestion, copies: false };
             End::Sender(send(connections, &spec, stop, progress).into())
         }
         Role::Nas => {
-            let spec = ReceiveSpec { deadline: plan.time + GRACE, ..ReceiveSpec::default() };
+            let spec = ReceiveSpec { deadline: plan.time + GRACE, copies: false };
             End::Receiver(receive(connections, &spec, stop, progress).into())
         }
     };
