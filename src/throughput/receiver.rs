@@ -227,8 +227,8 @@ impl Hands {
 
     const fn method(&self) -> &'static str {
         match self {
-            Self::Discard(Some(_)) => "recv-trunc, low-water mark",
-            Self::Discard(None) => "recv-trunc",
+            Self::Discard(Some(water)) if water.is_raised() => "recv-trunc, low-water mark",
+            Self::Discard(_) => "recv-trunc",
             Self::Read(_) => "read",
         }
     }
