@@ -1,15 +1,19 @@
 //! How many bytes a reader should wait for. Pure.
 //!
-//! A reader that is woken for every few segments spends its processor on waking. Waiting for more saves that, as long as the
-//! wait stays far below a bin and the buffer never fills meanwhile.
+//! Where the link is the limit, a reader that is woken for every few segments spends its processor on waking: waiting for more
+//! halves that. Where a processor is the limit, an awake reader does part of the protocol's work on its own core, and
+//! letting it sleep would cost rate. So the mark is tried once the rate is even, and given up for good when the rate falls.
 
 use std::time::Duration;
 
 /// The wait that the mark may cost at the present rate: a twentieth of a bin.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// How often the rate is judged anew.
-const REVIEW: Duration = Duration::from_millis(20);
+/// How often the rate is judged anew: long enough that bursts of a switch's buffer do not show.
+const REVIEW: Duration = Duration::from_millis(100);
+
+/// The share of a rate by which another may differ and still be the same.
+const EVEN: f64 = 0.05;
 
 /// The highest mark in bytes; beyond it nothing is gained, and a small cache would no longer hold what waits.
 const HIGHEST: u64 = 256 * 1024;
@@ -20,32 +24,60 @@ const LOWEST: u64 = 16 * 1024;
 /// The mark of one stream.
 #[derive(Clone, Debug)]
 pub(super) struct LowWater {
+    stage: Stage,
     mark: u32,
     since: Duration,
     bytes: u64,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The mark is 1, and this was the last rate in bytes a second.
+    Watching(f64),
+    /// A mark is set; this was the rate before.
+    Waiting(f64),
+    /// The mark is 1 and stays.
+    GivenUp,
+}
+
 impl LowWater {
     /// The mark that every socket begins with.
     pub(super) const fn new() -> Self {
-        Self { mark: 1, since: Duration::ZERO, bytes: 0 }
+        Self { stage: Stage::Watching(0.0), mark: 1, since: Duration::ZERO, bytes: 0 }
+    }
+
+    /// Whether a mark above 1 is set.
+    pub(super) const fn is_raised(&self) -> bool {
+        self.mark > 1
     }
 
     /// At `now` the stream had given `total` bytes, and its receive buffer holds `buffer` bytes: the mark to set, if it is another.
     ///
-    /// `buffer` is asked for only when the rate has changed; a quarter of it is the most, as the kernel's own overhead counts in it.
+    /// `buffer` is asked for only when the mark may rise; a quarter of it is the most, as the kernel's own overhead counts in it.
     pub(super) fn review(&mut self, now: Duration, total: u64, buffer: impl FnOnce() -> u64) -> Option<u32> {
         let passed = now.saturating_sub(self.since);
         if passed < REVIEW {
             return None;
         }
-        let expected = u128::from(total.saturating_sub(self.bytes)) * PATIENCE.as_nanos() / passed.as_nanos();
+        let rate = total.saturating_sub(self.bytes) as f64 / passed.as_secs_f64();
         (self.since, self.bytes) = (now, total);
-        let wanted = rounded(u64::try_from(expected).unwrap_or(u64::MAX).min(HIGHEST));
-        if wanted == u64::from(self.mark) {
-            return None;
-        }
-        let mark = u32::try_from(rounded(wanted.min(buffer() / 4))).unwrap_or(1);
+        let mark = match self.stage {
+            Stage::GivenUp => 1,
+            Stage::Watching(last) if (rate - last).abs() > EVEN * rate => {
+                self.stage = Stage::Watching(rate);
+                1
+            }
+            Stage::Watching(_) => {
+                let mark = fitting(rate, buffer);
+                self.stage = if mark > 1 { Stage::Waiting(rate) } else { Stage::Watching(rate) };
+                mark
+            }
+            Stage::Waiting(before) if rate < (1.0 - EVEN) * before => {
+                self.stage = Stage::GivenUp;
+                1
+            }
+            Stage::Waiting(_) => fitting(rate, buffer),
+        };
         (mark != self.mark).then(|| {
             self.mark = mark;
             mark
@@ -53,8 +85,13 @@ impl LowWater {
     }
 }
 
-/// Down to a power of two, so that a rate that varies a little does not change the mark; too little is 1.
-const fn rounded(bytes: u64) -> u64 {
+/// The mark for a rate: a power of two, so that a rate that varies a little does not change it; too little is 1.
+fn fitting(rate: f64, buffer: impl FnOnce() -> u64) -> u32 {
+    let wanted = ((rate * PATIENCE.as_secs_f64()) as u64).min(HIGHEST);
+    if wanted < LOWEST {
+        return 1;
+    }
+    let bytes = wanted.min(buffer() / 4);
     if bytes < LOWEST { 1 } else { 1 << bytes.ilog2() }
 }
 
@@ -64,8 +101,18 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
+    /// The marks that are set while a stream runs at each of these rates in Mbit/s for 100 ms.
+    fn marks(mbits: &[u64], buffer: u64) -> Vec<u32> {
+        let (mut water, mut total) = (LowWater::new(), 0);
+        let run = mbits.iter().zip(1..).filter_map(|(mbit, at)| {
+            total += mbit * 12_500;
+            water.review(MS(at * 100), total, || buffer)
+        });
+        run.collect()
+    }
+
     #[test]
-    fn the_mark_follows_the_rate_and_never_costs_more_than_its_patience() {
+    fn the_mark_fits_the_rate_and_the_buffer() {
         for (mbit, buffer, mark) in [
             (10, 6 << 20, None),
             (100, 6 << 20, Some(32 << 10)),
@@ -75,17 +122,30 @@ mod tests {
             (30_000, 87_380, Some(16 << 10)),
             (30_000, 4096, None),
         ] {
-            let mut water = LowWater::new();
-            assert_eq!(water.review(MS(10), mbit * 1250, || buffer), None, "too early");
-            assert_eq!(water.review(MS(25), mbit * 3125, || buffer), mark, "{mbit} Mbit/s, buffer of {buffer}");
+            assert_eq!(marks(&[mbit; 5], buffer), mark.into_iter().collect::<Vec<_>>(), "{mbit} Mbit/s, buffer of {buffer}");
         }
     }
 
     #[test]
-    fn a_rate_that_falls_takes_the_mark_down() {
+    fn it_is_tried_on_an_even_rate_only_and_given_up_when_it_costs() {
+        let k256 = 256 << 10;
+        for (name, mbits, set) in [
+            ("slow start", vec![100, 200, 400, 800, 1600], vec![]),
+            ("even after slow start", vec![100, 500, 941, 940, 941, 940], vec![k256]),
+            ("the mark costs rate", vec![9000, 9000, 8000, 9000, 9000, 9000], vec![k256, 1]),
+            ("a faster path", vec![100, 100, 1000, 1000], vec![32 << 10, k256]),
+            ("a stall", vec![941, 941, 0, 0, 941, 941, 941], vec![k256, 1]),
+            ("nothing", vec![0, 0, 0, 0], vec![]),
+        ] {
+            assert_eq!(marks(&mbits, 6 << 20), set, "{name}");
+        }
+    }
+
+    #[test]
+    fn looks_between_reviews_change_nothing() {
         let mut water = LowWater::new();
-        assert_eq!(water.review(MS(100), 100_000_000, || 1 << 22), Some(256 << 10));
-        assert_eq!(water.review(MS(200), 200_000_000, || 1 << 22), None);
-        assert_eq!(water.review(MS(300), 200_010_000, || 1 << 22), Some(1));
+        for at in 0..100 {
+            assert_eq!(water.review(MS(at), at * 1_000_000, || 6 << 20), None);
+        }
     }
 }

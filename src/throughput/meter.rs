@@ -126,7 +126,7 @@ fn unattached<T>() -> Outcome<T> {
     Outcome::skipped("not attached yet")
 }
 
-/// The end of a stream's thread: the processor time of all together, if every thread knows its own.
+/// The processor time of all stream threads together, if every one knows its own.
 pub(super) fn cpu_sum(parts: impl IntoIterator<Item = Option<Duration>>) -> Option<Elapsed> {
     parts.into_iter().try_fold(Duration::ZERO, |sum, part| Some(sum.saturating_add(part?))).map(Elapsed::from)
 }

@@ -227,8 +227,8 @@ impl Hands {
 
     const fn method(&self) -> &'static str {
         match self {
-            Self::Discard(Some(_)) => "recv-trunc, low-water mark",
-            Self::Discard(None) => "recv-trunc",
+            Self::Discard(Some(water)) if water.is_raised() => "recv-trunc, low-water mark",
+            Self::Discard(_) => "recv-trunc",
             Self::Read(_) => "read",
         }
     }
@@ -253,7 +253,8 @@ fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<Receiv
         bytes: ByteSize(bytes),
         elapsed_us: last.saturating_sub(first).into(),
         stream_bytes: ends.iter().map(|end| ByteSize(end.bytes)).collect(),
-        method: ends.first().map_or("read", |end| end.method).to_owned(),
+        // The longest name: a mark on one stream is worth telling.
+        method: ends.iter().map(|end| end.method).max_by_key(|name| name.len()).unwrap_or("read").to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
     })

@@ -24,8 +24,12 @@ const WRITE_WAIT: Duration = Duration::from_millis(100);
 /// The most that one call hands over with a copy: fewer calls gain nothing, and the buffer stays in the cache.
 const WRITE: usize = 128 * 1024;
 
-/// The most that one call hands over without a copy.
-const SENDFILE: usize = 1 << 20;
+/// The most and the least that one call hands over without a copy. `sendfile` moves 64 KiB at a time and waits for room anew
+/// each time, so on a slow path a large call would outlive the duration.
+const SENDFILE: (usize, usize) = (1 << 20, 64 * 1024);
+
+/// A call that took longer is followed by one of half the size, and one that took less than a quarter of this by a double one.
+const CALL: Duration = Duration::from_millis(20);
 
 /// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4).
 const CONTENT: usize = 1 << 20;
@@ -147,10 +151,16 @@ impl Shared<'_> {
 
     fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset) = (0u64, 0usize);
-        while bytes < limit && begin.elapsed() < self.duration && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
+        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, SENDFILE.1, Duration::ZERO);
+        while bytes < limit && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
+            let now = begin.elapsed();
+            if now >= self.duration {
+                break;
+            }
+            chunk = next_chunk(chunk, now.saturating_sub(before));
+            before = now;
             let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
-            match self.content.send(stream, &socket, offset, most) {
+            match self.content.send(stream, &socket, offset, most.min(chunk)) {
                 Ok(0) => return (bytes, Some(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;
@@ -164,6 +174,17 @@ impl Shared<'_> {
             }
         }
         (bytes, None)
+    }
+}
+
+/// The size of the next call after one of `chunk` bytes that took so long.
+fn next_chunk(chunk: usize, took: Duration) -> usize {
+    if took > CALL {
+        (chunk / 2).max(SENDFILE.1)
+    } else if took < CALL / 4 {
+        (chunk * 2).min(SENDFILE.0)
+    } else {
+        chunk
     }
 }
 
@@ -189,7 +210,7 @@ impl Content {
 
     fn send(&self, stream: &TcpStream, socket: &SockRef<'_>, offset: usize, most: usize) -> io::Result<usize> {
         match self {
-            Self::Kernel(content) => content.send(socket, offset, most.min(SENDFILE)),
+            Self::Kernel(content) => content.send(socket, offset, most),
             Self::Own(bytes) => {
                 let rest = bytes.get(offset..).unwrap_or_default();
                 (&*stream).write(rest.get(..most.min(WRITE)).unwrap_or(rest))
@@ -224,6 +245,17 @@ fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_path_gets_small_calls_and_a_fast_one_large_calls() {
+        for (bytes_a_second, fits) in [(1e5, 64 << 10), (1.25e6, 64 << 10), (1.25e8, 1 << 20), (4e9, 1 << 20)] {
+            let mut chunk = SENDFILE.1;
+            for _ in 0..50 {
+                chunk = next_chunk(chunk, Duration::from_secs_f64(chunk as f64 / bytes_a_second));
+            }
+            assert_eq!(chunk, fits, "{bytes_a_second} B/s");
+        }
+    }
 
     #[test]
     fn the_bytes_are_shared_without_rest() {

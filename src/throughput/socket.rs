@@ -39,7 +39,7 @@ pub fn connect(addr: SocketAddr, spec: &SocketSpec, timeout: Duration) -> io::Re
 /// Sets `spec` on a listener, whose connections inherit it.
 ///
 /// Better than [`adopt`] alone where the system's default is BBR: a connection that began with BBR keeps its pacing timers
-/// when it changes to another congestion control.
+/// when it changes to another congestion control (Linux 6.18 on loopback: 8.5 instead of 10.6 Gbit/s, and a quarter more processor time).
 ///
 /// # Errors
 /// A clamp that the system does not take.

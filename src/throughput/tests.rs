@@ -70,7 +70,7 @@ fn what_is_sent_arrives_on_one_stream_and_on_four_with_and_without_copies() {
 #[test]
 fn the_kernel_tells_of_every_stream() {
     let (sent, received, _) = pass(2, &send_spec(300), &receive_spec(PATIENCE));
-    assert_eq!(received.method, "recv-trunc, low-water mark");
+    assert!(received.method.starts_with("recv-trunc"), "{}", received.method);
     for stats in [&sent.stats, &received.stats] {
         let stats = stats.measured().unwrap();
         assert_eq!(stats.len(), 2);
