@@ -22,6 +22,9 @@ const FIRST_TIMEOUT: Duration = Duration::from_millis(250);
 /// The least time that an answer is awaited: a busy NAS of one core needs some scheduler ticks of 10 ms to answer.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(25);
 
+/// One scheduler tick of a slow kernel (HZ = 100).
+const SLACK: Duration = Duration::from_millis(10);
+
 /// The longest time that an answer is awaited, on paths that were seen to be that slow.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -261,7 +264,10 @@ impl Search {
     }
 
     fn timeout(&self) -> Duration {
-        self.rtt.map_or(FIRST_TIMEOUT, |(smooth, variation)| (smooth + variation * 4).clamp(LEAST_TIMEOUT, LONGEST_TIMEOUT))
+        self.rtt.map_or(FIRST_TIMEOUT, |(smooth, variation)| {
+            // Where every answer takes the same time the variation becomes nothing: a quarter and a tick are added.
+            (smooth + smooth / 4 + variation * 4 + SLACK).clamp(LEAST_TIMEOUT, LONGEST_TIMEOUT)
+        })
     }
 
     fn expire(&mut self, now: Duration) {

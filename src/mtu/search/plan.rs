@@ -8,8 +8,8 @@ const PLATEAUS: [u32; 21] = [
     9216, 9198, 9014, 9000, 8996, 8192, 7418, 4352, 4078, 2048, 1998, 1536, 1500, 1492, 1480, 1472, 1450, 1420, 1400, 1380, 1280,
 ];
 
-/// Rounds without any answer until the path counts as blocked. They last two seconds; if every other probe or its
-/// answer were lost, one control probe in eight would still come through with 255 chances in 256.
+/// Rounds without any answer until the path counts as blocked: two seconds and 15 control probes, which all vanish by
+/// chance once in 30,000 searches if every other packet is lost.
 const SILENT_ROUNDS: u32 = 8;
 
 /// The least number of losses that make a size fail (RFC 8899, MAX_PROBES).
@@ -74,7 +74,8 @@ impl Search {
         }
         if passed == 0 {
             self.silent_rounds += 1;
-            self.queue = [ceiling, ceiling, smallest].into();
+            let second = if self.silent_rounds == 1 { ceiling } else { smallest };
+            self.queue = [ceiling, second, smallest].into();
             return (self.silent_rounds > SILENT_ROUNDS).then_some(Ending::Unanswered);
         }
         let suspect = self.suspect();
