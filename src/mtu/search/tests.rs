@@ -15,6 +15,8 @@ struct Link {
     rtt: Duration,
     /// The share of probes and of acknowledgements that are lost, each.
     loss: f64,
+    /// The most by which an acknowledgement comes late.
+    jitter: Duration,
     seed: u64,
     router: Router,
 }
@@ -38,18 +40,23 @@ impl Link {
             interface_tells: true,
             rtt: Duration::from_micros(300),
             loss: 0.0,
+            jitter: Duration::ZERO,
             seed: 1,
             router: Router::Silent,
         }
     }
 
-    fn is_lost(&mut self) -> bool {
+    /// At least 0 and below 1.
+    fn random(&mut self) -> f64 {
         // xorshift64* (Vigna 2016)
         self.seed ^= self.seed >> 12;
         self.seed ^= self.seed << 25;
         self.seed ^= self.seed >> 27;
-        let random = (self.seed.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64;
-        random < self.loss
+        (self.seed.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.random() < self.loss
     }
 }
 
@@ -108,7 +115,11 @@ fn run(mut link: Link, scope: Scope) -> Run {
                     events.push((now + link.rtt / 2, Event::Icmp(sequence, mtu)));
                 }
                 if forwards && !link.is_lost() && !link.is_lost() {
-                    events.push((now + link.rtt, Event::Ack(sequence, size)));
+                    // Each acknowledgement comes twice, and none in order where there is jitter.
+                    for _ in 0..2 {
+                        let late = link.jitter.mul_f64(link.random());
+                        events.push((now + link.rtt + late, Event::Ack(sequence, size)));
+                    }
                 }
             }
         }
@@ -181,7 +192,7 @@ fn answers_that_cannot_be_are_ignored() {
 
 proptest! {
     #[test]
-    fn any_limit_is_found_to_the_byte(limit in 68u32..=65_535, above in 0u32..65_535, rtt_us in 50u64..20_000) {
+    fn any_limit_is_found_to_the_byte(limit in 68u32..=65_535, above in 0u32..65_535, rtt_us in 50u64..50_000) {
         let interface = limit.saturating_add(above).min(65_535);
         let link = Link { rtt: Duration::from_micros(rtt_us), ..Link::clean(limit, interface) };
         let run = run(link, scope(interface));
@@ -195,7 +206,7 @@ proptest! {
     fn loss_never_makes_the_path_smaller(limit in 576u32..=65_535, above in 0u32..65_535, seed in 1u64.., loss in 0.0f64..0.2) {
         let interface = limit.saturating_add(above).min(65_535);
         let both_ways = 1.0 - (1.0 - loss).sqrt();
-        let run = run(Link { loss: both_ways, seed, ..Link::clean(limit, interface) }, scope(interface));
+        let run = run(Link { seed, loss: both_ways, ..Link::clean(limit, interface) }, scope(interface));
         let found = match run.ending {
             Ending::Exact(mtu, _) => Some(mtu),
             _ => None,
@@ -207,7 +218,43 @@ proptest! {
     #[test]
     fn whatever_a_router_says_the_result_is_measured(limit in 576u32..=9216, said: u32, brief: bool, loss in 0.0f64..0.1, seed in 1u64..) {
         let router = if brief { Router::SaysBriefly(said) } else { Router::Says(said) };
-        let run = run(Link { router, loss, seed, ..Link::clean(limit, 9216) }, scope(9216));
+        let run = run(Link { loss, seed, router, ..Link::clean(limit, 9216) }, scope(9216));
         prop_assert!(matches!(run.ending, Ending::Exact(mtu, _) if mtu == limit), "{:?}", run.ending);
+    }
+
+    #[test]
+    fn answers_out_of_order_and_later_than_awaited_do_no_harm(limit in 68u32..=9216, late_ms in 0u64..60, seed in 1u64..) {
+        let link = Link { seed, jitter: Duration::from_millis(late_ms), ..Link::clean(limit, 9216) };
+        let run = run(link, scope(9216));
+        prop_assert!(matches!(run.ending, Ending::Exact(mtu, _) if mtu == limit), "{:?}", run.ending);
+    }
+
+    #[test]
+    fn it_always_ends_whatever_it_is_told(told in prop::collection::vec((0u8..5, 0u32..80, 0u32..70_000, 0u64..40), 0..400)) {
+        let mut search = Search::new(scope(65_535));
+        let mut now = Duration::ZERO;
+        let mut told = told.into_iter();
+        let ended = (0..5_000).any(|_| {
+            if let Some((what, sequence, number, ms)) = told.next() {
+                now += Duration::from_millis(ms);
+                let size = search.sent.get(sequence as usize).map_or(number, |sent| sent.size);
+                match what {
+                    0 => search.acknowledged(sequence, size, now),
+                    1 => search.acknowledged(sequence, number, now),
+                    2 => search.refused_locally(sequence, (number > 20_000).then_some(number)),
+                    3 => search.refused_by_router(Some(sequence), ROUTER, number),
+                    _ => search.refused_by_router(None, ROUTER, number),
+                }
+            }
+            match search.poll(now) {
+                Step::Done(_) => true,
+                Step::Wait(until) => {
+                    now = until;
+                    false
+                }
+                Step::Send { .. } => false,
+            }
+        });
+        prop_assert!(ended);
     }
 }

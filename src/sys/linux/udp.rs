@@ -177,10 +177,7 @@ fn decode_extended_error(data: &[u8], quoted: &[u8]) -> SocketReport {
     };
     let by = match fields() {
         Some((errno, libc::SO_EE_ORIGIN_LOCAL, _, _)) if errno == libc::EMSGSIZE as u32 => Some(TooLargeBy::Host),
-        Some((_, libc::SO_EE_ORIGIN_ICMP, FRAGMENTATION_NEEDED, _)) => {
-            data.get(16..).and_then(address_of).map(TooLargeBy::Router)
-        }
-        Some((_, libc::SO_EE_ORIGIN_ICMP6, (PACKET_TOO_BIG, _), _)) => {
+        Some((_, libc::SO_EE_ORIGIN_ICMP, FRAGMENTATION_NEEDED, _) | (_, libc::SO_EE_ORIGIN_ICMP6, (PACKET_TOO_BIG, _), _)) => {
             data.get(16..).and_then(address_of).map(TooLargeBy::Router)
         }
         _ => None,
