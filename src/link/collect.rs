@@ -17,18 +17,16 @@ use crate::model::outcome::Outcome;
 pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.to_canonical());
     let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
-    let host = Host { tree, rows: &tables.rows };
-    let (route, complete) = match find_route(&tables, local, peer, tree) {
-        Some(found) => found,
-        None => {
-            return Outcome::failed(format!(
-                "no source tells which interface leads to {peer}: neither route netlink nor /proc/net/route nor the list of addresses"
-            ));
-        }
+    let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
+        return Outcome::failed(format!(
+            "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
+        ));
     };
     let Some(top) = name_of(&route, &tables.rows) else {
         return Outcome::failed("the interface of the route has gone, or belongs to another network namespace");
     };
+    let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
+    let host = Host { tree, rows: &tables.rows };
     let gateway = if complete {
         Outcome::Measured(route.gateway)
     } else {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ethtool;
 use super::tree::{Tree, is_interface_name};
+use super::{ethtool, route};
 use crate::model::link::{Counters, CountersByInterface, HostLink};
 use crate::model::outcome::Outcome;
 use crate::sys;
@@ -38,11 +38,12 @@ pub fn host_interface_names(link: &HostLink) -> Vec<String> {
 
 /// A snapshot of the counters of `names`, a matter of milliseconds; an interface without any is left out.
 pub fn counters(names: &[String], tree: &Tree) -> Outcome<CountersByInterface> {
+    let rows = if tree.is_live() { route::rows() } else { Vec::new() };
     let all: CountersByInterface = names
         .iter()
-        .filter_map(|name| match of_interface(name, tree, tree.is_live()) {
-            Outcome::Measured(counters) => Some((name.clone(), counters)),
-            Outcome::Skipped(_) | Outcome::Failed(_) => None,
+        .filter_map(|name| {
+            let tree = tree.seen_from(rows.iter().find(|row| row.name == *name));
+            Some((name.clone(), of_interface(name, &tree).measured()?.clone()))
         })
         .collect();
     if all.is_empty() {
@@ -53,9 +54,9 @@ pub fn counters(names: &[String], tree: &Tree) -> Outcome<CountersByInterface> {
     Outcome::Measured(all)
 }
 
-/// The counters of one interface. `ask_driver` adds the driver's own under their own names; where both have a
-/// name, the kernel's counts.
-pub(super) fn of_interface(name: &str, tree: &Tree, ask_driver: bool) -> Outcome<Counters> {
+/// The counters of one interface: the kernel's, and on the running machine the driver's own under their own
+/// names. Where both have a name, the kernel's counts.
+pub(super) fn of_interface(name: &str, tree: &Tree) -> Outcome<Counters> {
     if !is_interface_name(name) {
         return Outcome::failed("not a name of an interface");
     }
@@ -63,7 +64,7 @@ pub(super) fn of_interface(name: &str, tree: &Tree, ask_driver: bool) -> Outcome
     if all.is_empty() {
         all = parse_proc(&tree.read("/proc/net/dev").unwrap_or_default(), name);
     }
-    if ask_driver {
+    if tree.is_live() {
         for (field, value) in sys::net::ethtool_statistics(name).unwrap_or_default() {
             if all.len() == MOST {
                 break;

@@ -108,7 +108,7 @@ pub(super) fn decode_link(message: &[u8]) -> Option<LinkRow> {
             LinkAttribute::Mtu(mtu) => row.mtu = Some(mtu),
             LinkAttribute::Carrier(carrier) => row.carrier = Some(carrier != 0),
             LinkAttribute::CarrierChanges(changes) => row.carrier_changes = Some(changes),
-            LinkAttribute::LinkInfo(infos) => infos.into_iter().for_each(|info| take_info(&mut row, info)),
+            LinkAttribute::LinkInfo(infos) => take_infos(&mut row, infos),
             _ => {}
         }
     }
@@ -122,15 +122,23 @@ fn parse_link_attribute(nla: &NlaBuffer<&[u8]>, header: &LinkHeader) -> Result<L
     LinkAttribute::parse_with_param(nla, header.interface_family)
 }
 
-fn take_info(row: &mut LinkRow, info: LinkInfo) {
-    match info {
-        LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
-        LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
-        LinkInfo::Data(InfoData::Bond(facts)) => facts.into_iter().for_each(|fact| take_bond(&mut row.bond, fact)),
-        LinkInfo::PortData(InfoPortData::BondPort(facts)) => {
-            facts.into_iter().for_each(|fact| take_port(&mut row.port, fact));
+fn take_infos(row: &mut LinkRow, infos: Vec<LinkInfo>) {
+    for info in infos {
+        match info {
+            LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
+            LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
+            LinkInfo::Data(InfoData::Bond(facts)) => {
+                for fact in facts {
+                    take_bond(&mut row.bond, fact);
+                }
+            }
+            LinkInfo::PortData(InfoPortData::BondPort(facts)) => {
+                for fact in &facts {
+                    take_port(&mut row.port, fact);
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 
@@ -154,19 +162,19 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
     }
 }
 
-fn take_port(port: &mut PortRow, fact: InfoBondPort) {
+fn take_port(port: &mut PortRow, fact: &InfoBondPort) {
     match fact {
         InfoBondPort::BondPortState(BondPortState::Active) => port.active = Some(true),
         InfoBondPort::BondPortState(BondPortState::Backup) => port.active = Some(false),
         // A port that is going down still carries; one that is coming back does not yet.
         InfoBondPort::MiiStatus(MiiStatus::Up | MiiStatus::GoingDown) => port.up = Some(true),
         InfoBondPort::MiiStatus(MiiStatus::Down | MiiStatus::GoingBack) => port.up = Some(false),
-        InfoBondPort::LinkFailureCount(count) => port.failures = Some(count.into()),
-        InfoBondPort::AdAggregatorId(id) => port.aggregator = Some(id.into()),
+        InfoBondPort::LinkFailureCount(count) => port.failures = Some((*count).into()),
+        InfoBondPort::AdAggregatorId(id) => port.aggregator = Some((*id).into()),
         InfoBondPort::AdActorOperPortState(state) => port.actor_state = Some(state.bits().into()),
         InfoBondPort::AdPartnerOperPortState(state) => port.partner_state = Some(state.bits().into()),
-        InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(state),
-        InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(state),
+        InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(*state),
+        InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(*state),
         _ => {}
     }
 }
