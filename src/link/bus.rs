@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::tree::{Tree, last_of_link, read};
-use crate::model::link::Bus;
+use crate::model::link::{Bus, InterfaceKind};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::units::BitRate;
 
@@ -126,16 +126,16 @@ impl Way {
     }
 }
 
-/// Reads the bus of an interface below `/sys/class/net/NAME/device`.
-pub(super) fn collect(tree: &Tree, name: &str) -> Outcome<Bus> {
+/// Reads the bus of an interface below `/sys/class/net/NAME/device`. What a hypervisor draws as the bus of a
+/// virtual card says nothing about rates, so only its kind is told.
+pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outcome<Bus> {
     let dirs = tree.way_up(&format!("/sys/class/net/{name}/device"));
     let parts: Vec<_> = dirs.iter().filter_map(|dir| Some((dir, last_of_link(&dir.join("subsystem"))?))).collect();
     let Some(kind) = parts.first().map(|(_, kind)| kind.clone()) else {
         let path = format!("/sys/class/net/{name}/device");
         return Outcome::skipped(format!("{name} hangs on no bus that the kernel shows ({path} leads nowhere)"));
     };
-    if kind == "virtio" || kind == "vmbus" || kind == "xen" {
-        // The bus of a virtual machine is memory, its PCI links are drawings.
+    if interface == InterfaceKind::VirtualMachine {
         let description = format!("{kind} (virtual machine)");
         return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description });
     }

@@ -42,6 +42,10 @@ fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Opti
         let name = row.map_or_else(route::loopback_name, |row| row.name.clone());
         Route { name: Some(name), own: true, ..Route::default() }
     };
+    if tree.is_system() && matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local()) && peer != local {
+        // Such an address is valid on every interface, so only our own address tells which one is meant.
+        return route::from_owner(local).map(|route| (route, true));
+    }
     match &tables.route {
         Some(route) if route.own => Some((loopback(tables), true)),
         Some(route) => Some((route.clone(), true)),

@@ -37,7 +37,7 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
     let modes = probe.modes(&settings);
     let mut bus = match (kind, &probe.no_sysfs) {
         (_, Some(why)) => Outcome::skipped(why.clone()),
-        (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => bus::collect(tree, name),
+        (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => bus::collect(tree, name, kind),
         _ => Outcome::skipped(format!("{name} is made by software and hangs on no bus")),
     };
     if let Outcome::Measured(bus) = &mut bus {
@@ -67,7 +67,7 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
         carrier_changes: probe.carrier_changes(),
         carrier: probe.carrier(),
         offloads: probe.offloads(),
-        counters: counters::of_interface(name, tree),
+        counters: counters::of_interface(name, tree, row),
     }
 }
 

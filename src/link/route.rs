@@ -10,6 +10,7 @@ use super::tree::Tree;
 ///
 /// A UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
 pub fn local_addr_towards(peer: IpAddr) -> io::Result<IpAddr> {
+    let peer = peer.to_canonical();
     let any: IpAddr = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The port is of no matter as nothing is sent; 9 is "discard".

@@ -11,7 +11,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
     BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, LinkAttribute, LinkFlags,
-    LinkHeader, LinkInfo, LinkMessage, MiiStatus,
+    LinkHeader, LinkInfo, LinkMessage, MiiStatus, Stats64,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteType, RouteVia,
@@ -108,6 +108,7 @@ pub(super) fn decode_link(message: &[u8]) -> Option<LinkRow> {
             LinkAttribute::Mtu(mtu) => row.mtu = Some(mtu),
             LinkAttribute::Carrier(carrier) => row.carrier = Some(carrier != 0),
             LinkAttribute::CarrierChanges(changes) => row.carrier_changes = Some(changes),
+            LinkAttribute::Stats64(stats) => row.counters = counters(&stats),
             LinkAttribute::LinkInfo(infos) => take_infos(&mut row, infos),
             _ => {}
         }
@@ -120,6 +121,33 @@ pub(super) fn decode_link(message: &[u8]) -> Option<LinkRow> {
 
 fn parse_link_attribute(nla: &NlaBuffer<&[u8]>, header: &LinkHeader) -> Result<LinkAttribute, netlink_packet_core::DecodeError> {
     LinkAttribute::parse_with_param(nla, header.interface_family)
+}
+
+/// `struct rtnl_link_stats64`, as far as it has meanings for an Ethernet port.
+fn counters(stats: &Stats64) -> Vec<(&'static str, u64)> {
+    vec![
+        ("rx_packets", stats.rx_packets),
+        ("tx_packets", stats.tx_packets),
+        ("rx_bytes", stats.rx_bytes),
+        ("tx_bytes", stats.tx_bytes),
+        ("rx_errors", stats.rx_errors),
+        ("tx_errors", stats.tx_errors),
+        ("rx_dropped", stats.rx_dropped),
+        ("tx_dropped", stats.tx_dropped),
+        ("multicast", stats.multicast),
+        ("collisions", stats.collisions),
+        ("rx_length_errors", stats.rx_length_errors),
+        ("rx_over_errors", stats.rx_over_errors),
+        ("rx_crc_errors", stats.rx_crc_errors),
+        ("rx_frame_errors", stats.rx_frame_errors),
+        ("rx_fifo_errors", stats.rx_fifo_errors),
+        ("rx_missed_errors", stats.rx_missed_errors),
+        ("tx_aborted_errors", stats.tx_aborted_errors),
+        ("tx_carrier_errors", stats.tx_carrier_errors),
+        ("tx_fifo_errors", stats.tx_fifo_errors),
+        ("tx_heartbeat_errors", stats.tx_heartbeat_errors),
+        ("tx_window_errors", stats.tx_window_errors),
+    ]
 }
 
 fn take_infos(row: &mut LinkRow, infos: Vec<LinkInfo>) {

@@ -35,7 +35,10 @@ pub fn rtnetlink(request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let (began, mut messages, mut size) = (Instant::now(), Vec::new(), 0);
     while began.elapsed() < WAIT && size < MOST {
         let mut part = Vec::with_capacity(PART);
-        let (length, from) = socket.recv_from(&mut part, libc::MSG_TRUNC)?;
+        let (length, from) = match socket.recv_from(&mut part, libc::MSG_TRUNC) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            answer => answer?,
+        };
         if from.port_number() != 0 {
             continue; // Any process may write to our socket; only port 0 is the kernel.
         }
