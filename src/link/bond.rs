@@ -19,12 +19,6 @@ const MODES: [(&str, &str); 7] = [
     ("adaptive load balancing", "balance-alb"),
 ];
 
-/// The word for a `BOND_XMIT_POLICY_*` number.
-pub(super) fn policy(number: u8) -> Option<String> {
-    const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
-    POLICIES.get(usize::from(number)).map(|word| (*word).to_owned())
-}
-
 /// Whether a mode looks at the hash policy at all.
 fn hashes(mode: &str) -> bool {
     matches!(mode, "802.3ad" | "balance-xor" | "balance-tlb")

@@ -174,7 +174,7 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
     match fact {
         InfoBond::Mode(BondMode::Other(_)) => {}
         InfoBond::Mode(mode) => bond.mode = Some(mode.to_string()),
-        InfoBond::XmitHashPolicy(policy) => bond.hash_policy = super::bond::policy(policy.into()),
+        InfoBond::XmitHashPolicy(policy) => bond.hash_policy = hash_policy(policy.into()),
         InfoBond::ActivePort(index) => bond.active_port = Some(index),
         InfoBond::AdInfo(infos) => {
             for info in infos {
@@ -188,6 +188,12 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
         }
         _ => {}
     }
+}
+
+/// The word for a `BOND_XMIT_POLICY_*` number.
+fn hash_policy(number: u8) -> Option<String> {
+    const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
+    POLICIES.get(usize::from(number)).map(|word| (*word).to_owned())
 }
 
 fn take_port(port: &mut PortRow, fact: &InfoBondPort) {
