@@ -19,12 +19,6 @@ const MODES: [(&str, &str); 7] = [
     ("adaptive load balancing", "balance-alb"),
 ];
 
-/// The word for a `BOND_XMIT_POLICY_*` number.
-pub(super) fn policy(number: u8) -> Option<String> {
-    const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
-    POLICIES.get(usize::from(number)).map(|word| (*word).to_owned())
-}
-
 /// Whether a mode looks at the hash policy at all.
 fn hashes(mode: &str) -> bool {
     matches!(mode, "802.3ad" | "balance-xor" | "balance-tlb")
@@ -43,7 +37,7 @@ enum Part {
 ///
 /// Without CAP_NET_ADMIN the kernel leaves the partner's lines out: a missing line is none here, never "no partner".
 pub fn parse(text: &str) -> Bond {
-    let (mut bond, mut part, mut current) = (Bond::default(), Part::Bond, None);
+    let (mut bond, mut block, mut current) = (Bond::default(), Part::Bond, None);
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
         let (key, value) = (key.trim(), value.trim());
@@ -53,14 +47,14 @@ pub fn parse(text: &str) -> Bond {
                     break;
                 }
                 bond.ports.push(BondPort { name: value.to_owned(), ..BondPort::default() });
-                part = Part::Port;
+                block = Part::Port;
             }
-            "details actor lacp pdu" => part = Part::Actor,
-            "details partner lacp pdu" => part = Part::Partner,
+            "details actor lacp pdu" => block = Part::Actor,
+            "details partner lacp pdu" => block = Part::Partner,
             "Currently Active Slave" => current = Some(value.to_owned()),
-            _ => match (part, bond.ports.last_mut()) {
+            _ => match (block, bond.ports.last_mut()) {
                 (Part::Bond, _) => take_bond_line(&mut bond, key, value),
-                (part, Some(port)) => take_port_line(port, part, key, value),
+                (_, Some(port)) => take_port_line(port, block, key, value),
                 (_, None) => {}
             },
         }
@@ -84,8 +78,8 @@ fn take_bond_line(bond: &mut Bond, key: &str, value: &str) {
     }
 }
 
-fn take_port_line(port: &mut BondPort, part: Part, key: &str, value: &str) {
-    match (part, key) {
+fn take_port_line(port: &mut BondPort, block: Part, key: &str, value: &str) {
+    match (block, key) {
         (Part::Actor, "port state") => port.actor_state = value.parse().ok(),
         (Part::Partner, "port state") => port.partner_state = value.parse().ok(),
         (Part::Port, "MII Status") => {
@@ -104,10 +98,10 @@ fn take_port_line(port: &mut BondPort, part: Part, key: &str, value: &str) {
         (Part::Port, "Link Failure Count") => port.failures = value.parse().ok(),
         (Part::Port, "Aggregator ID") => port.aggregator = value.parse().ok(),
         (Part::Port, "Actor Churn State") => {
-            port.churn.get_or_insert_with(unknown_churn)[0] = value.to_owned();
+            value.clone_into(&mut port.churn.get_or_insert_with(unknown_churn)[0]);
         }
         (Part::Port, "Partner Churn State") => {
-            port.churn.get_or_insert_with(unknown_churn)[1] = value.to_owned();
+            value.clone_into(&mut port.churn.get_or_insert_with(unknown_churn)[1]);
         }
         _ => {}
     }
@@ -166,7 +160,7 @@ fn add_netlink(bond: &mut Bond, own: &BondRow, ports: &[&LinkRow], rows: &[LinkR
     fill(&mut bond.hash_policy, own.hash_policy.as_ref());
     fill(&mut bond.active_aggregator, own.aggregator.as_ref());
     fill(&mut bond.active_ports, own.aggregator_ports.as_ref());
-    fill(&mut bond.partner_mac, own.partner_mac.map(|mac| mac_text(&mac)).as_ref());
+    fill(&mut bond.partner_mac, own.partner_mac.map(mac_text).as_ref());
     for row in ports.iter().take(PORTS) {
         let at = bond.ports.iter().position(|port| port.name == row.name).unwrap_or_else(|| {
             bond.ports.push(BondPort { name: row.name.clone(), ..BondPort::default() });
@@ -224,6 +218,6 @@ fn fill<T: Clone>(place: &mut Option<T>, value: Option<&T>) {
     }
 }
 
-fn mac_text(mac: &[u8; 6]) -> String {
+fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::tree::{Tree, last_of_link, read};
-use crate::model::link::Bus;
+use crate::model::link::{Bus, InterfaceKind};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::units::BitRate;
 
@@ -55,94 +55,99 @@ fn parse_lanes(speed: &str, width: &str) -> Option<Lanes> {
 /// `480` of a USB device's `speed`, in Mbit/s; low-speed devices say `1.5`.
 fn usb_speed(dir: &Path) -> Option<BitRate> {
     let mbit: f64 = read(&dir.join("speed")).ok()?.parse().ok()?;
-    (mbit > 0.0 && mbit <= 1e6).then(|| BitRate((mbit * 1e6) as u64))
+    (mbit > 0.0 && mbit <= 1e6).then_some(BitRate((mbit * 1e6) as u64))
 }
 
-/// What is slowest on the way so far.
+/// The way from the device up to the root, as far as it was walked.
 #[derive(Default)]
-struct Slowest {
-    rate: Option<BitRate>,
-    text: String,
+struct Way {
+    /// The rate of the slowest part.
+    slowest: Option<BitRate>,
+    /// What the slowest part is.
+    slowest_text: String,
+    /// What the first part is: the device itself.
+    own: Option<String>,
+    /// What the device could do at most on PCI Express.
+    max: Option<Lanes>,
+    /// What else people should know.
+    notes: Vec<String>,
 }
 
-impl Slowest {
-    fn offer(&mut self, rate: BitRate, text: impl FnOnce() -> String) {
-        if self.rate.is_none_or(|slowest| rate < slowest) {
-            (self.rate, self.text) = (Some(rate), text());
+impl Way {
+    fn add(&mut self, rate: BitRate, text: String, place: &str) {
+        let text = if self.own.is_some() { format!("{text} at {place}") } else { text };
+        if self.slowest.is_none_or(|slowest| rate < slowest) {
+            self.slowest = Some(rate);
+            self.slowest_text.clone_from(&text);
         }
+        self.own.get_or_insert(text);
+    }
+
+    fn add_pci(&mut self, dir: &Path) {
+        let Some(link) = lanes(dir, "current") else { return };
+        let max = lanes(dir, "max");
+        let first = self.own.is_none();
+        if !first && max.unwrap_or(link).is_tunnel() {
+            let note = "behind a bridge whose declared speed is not believed (2.5 GT/s x4, as Thunderbolt declares)";
+            if !self.notes.iter().any(|known| known == note) {
+                self.notes.push(note.to_owned());
+            }
+            return;
+        }
+        self.add(link.rate(), link.text(), &last(dir));
+        if first {
+            self.max = max;
+            if let Some(max) = max.filter(|max| max.rate() > link.rate()) {
+                self.notes.push(format!("the card can do {:.1} GT/s x{}", max.giga, max.width));
+            }
+        }
+    }
+
+    fn add_usb(&mut self, dir: &Path) {
+        let Some(rate) = usb_speed(dir) else { return };
+        let first = self.own.is_none();
+        self.add(rate, format!("USB {}", mbit(rate)), &last(dir));
+        // A USB 3 device must call itself 2.10 while it runs at USB 2 speed (USB 3.2, 9.6.1).
+        if first && rate <= BitRate(480_000_000) && read(&dir.join("version")).is_ok_and(|version| version == "2.10") {
+            self.notes.push("the adapter calls itself USB 2.10, as USB 3 devices do in a USB 2 socket".to_owned());
+        }
+    }
+
+    fn into_bus(mut self, kind: String) -> Bus {
+        let mut description = self.own.unwrap_or_else(|| kind.clone());
+        if !self.slowest_text.is_empty() && self.slowest_text != description {
+            self.notes.insert(0, format!("slowest part {}", self.slowest_text));
+        }
+        if !self.notes.is_empty() {
+            description = format!("{description}; {}", self.notes.join("; "));
+        }
+        let fact = |rate| Fact::new(rate, Source::Sysfs);
+        Bus { kind, rate_bps: self.slowest.map(fact), max_rate_bps: self.max.map(|max| fact(max.rate())), description }
     }
 }
 
-/// Reads the bus of an interface below `/sys/class/net/NAME/device`.
-pub(super) fn collect(tree: &Tree, name: &str) -> Outcome<Bus> {
-    let way = tree.way_up(&format!("/sys/class/net/{name}/device"));
-    let kinds: Vec<Option<String>> = way.iter().map(|dir| last_of_link(&dir.join("subsystem"))).collect();
-    let Some(kind) = kinds.iter().flatten().next().cloned() else {
-        return Outcome::skipped(format!(
-            "{name} hangs on no bus that the kernel shows (/sys/class/net/{name}/device leads nowhere)"
-        ));
+/// Reads the bus of an interface below `/sys/class/net/NAME/device`. What a hypervisor draws as the bus of a
+/// virtual card says nothing about rates, so only its kind is told.
+pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outcome<Bus> {
+    let dirs = tree.way_up(&format!("/sys/class/net/{name}/device"));
+    let parts: Vec<_> = dirs.iter().filter_map(|dir| Some((dir, last_of_link(&dir.join("subsystem"))?))).collect();
+    let Some(kind) = parts.first().map(|(_, kind)| kind.clone()) else {
+        let path = format!("/sys/class/net/{name}/device");
+        return Outcome::skipped(format!("{name} hangs on no bus that the kernel shows ({path} leads nowhere)"));
     };
-    if kind == "virtio" || kind == "vmbus" || kind == "xen" {
-        // The bus of a virtual machine is memory, its PCI links are drawings.
+    if interface == InterfaceKind::VirtualMachine {
         let description = format!("{kind} (virtual machine)");
         return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description });
     }
-    let (mut slowest, mut own, mut max, mut notes) = (Slowest::default(), None, None, Vec::new());
-    let devices = way.iter().zip(&kinds).filter_map(|(dir, kind)| Some((dir, kind.as_deref()?)));
-    for (dir, subsystem) in devices {
-        match subsystem {
-            "pci" => {
-                let Some(link) = lanes(dir, "current") else { continue };
-                let bridge = own.is_some();
-                if bridge && lanes(dir, "max").unwrap_or(link).is_tunnel() {
-                    notes.push(
-                        "behind a bridge whose declared speed is not believed (2.5 GT/s x4, as Thunderbolt declares)".to_owned(),
-                    );
-                    continue;
-                }
-                let text = if bridge { format!("{} at the bridge {}", link.text(), last(dir)) } else { link.text() };
-                slowest.offer(link.rate(), || text.clone());
-                if own.is_none() {
-                    max = lanes(dir, "max");
-                    own = Some(text);
-                    if let Some(max) = max.filter(|max| max.rate() > link.rate()) {
-                        notes.push(format!("the card can do {:.1} GT/s x{}", max.giga, max.width));
-                    }
-                }
-            }
-            "usb" => {
-                let Some(rate) = usb_speed(dir) else { continue };
-                let text = if own.is_some() {
-                    format!("USB {} at the hub {}", mbit(rate), last(dir))
-                } else {
-                    format!("USB {}", mbit(rate))
-                };
-                slowest.offer(rate, || text.clone());
-                if own.is_none() {
-                    own = Some(text);
-                    // A USB 3 device must call itself 2.10 while it runs at USB 2 speed (USB 3.2, 9.6.1).
-                    if read(&dir.join("version")).is_ok_and(|version| version == "2.10") && rate <= BitRate(480_000_000) {
-                        notes.push("the adapter calls itself USB 2.10, as USB 3 devices do in a USB 2 socket".to_owned());
-                    }
-                }
-            }
+    let mut way = Way::default();
+    for (dir, subsystem) in &parts {
+        match subsystem.as_str() {
+            "pci" => way.add_pci(dir),
+            "usb" => way.add_usb(dir),
             _ => {}
         }
     }
-    let max = if kind == "usb" { None } else { max };
-    Outcome::Measured(describe(kind, own, slowest, max, notes))
-}
-
-fn describe(kind: String, own: Option<String>, slowest: Slowest, max: Option<Lanes>, mut notes: Vec<String>) -> Bus {
-    let mut description = own.unwrap_or_else(|| kind.clone());
-    if !slowest.text.is_empty() && slowest.text != description {
-        notes.insert(0, format!("slowest part {}", slowest.text));
-    }
-    if !notes.is_empty() {
-        description = format!("{description}; {}", notes.join("; "));
-    }
-    let fact = |rate| Fact::new(rate, Source::Sysfs);
-    Bus { kind, rate_bps: slowest.rate.map(fact), max_rate_bps: max.map(|max| fact(max.rate())), description }
+    Outcome::Measured(way.into_bus(kind))
 }
 
 fn mbit(rate: BitRate) -> String {

@@ -17,18 +17,16 @@ use crate::model::outcome::Outcome;
 pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.to_canonical());
     let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
-    let host = Host { tree, rows: &tables.rows };
-    let (route, complete) = match find_route(&tables, local, peer, tree) {
-        Some(found) => found,
-        None => {
-            return Outcome::failed(format!(
-                "no source tells which interface leads to {peer}: neither route netlink nor /proc/net/route nor the list of addresses"
-            ));
-        }
+    let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
+        return Outcome::failed(format!(
+            "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
+        ));
     };
     let Some(top) = name_of(&route, &tables.rows) else {
         return Outcome::failed("the interface of the route has gone, or belongs to another network namespace");
     };
+    let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
+    let host = Host { tree, rows: &tables.rows };
     let gateway = if complete {
         Outcome::Measured(route.gateway)
     } else {
@@ -44,6 +42,10 @@ fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Opti
         let name = row.map_or_else(route::loopback_name, |row| row.name.clone());
         Route { name: Some(name), own: true, ..Route::default() }
     };
+    if tree.is_system() && matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local()) && peer != local {
+        // Such an address is valid on every interface, so only our own address tells which one is meant.
+        return route::from_owner(local).map(|route| (route, true));
+    }
     match &tables.route {
         Some(route) if route.own => Some((loopback(tables), true)),
         Some(route) => Some((route.clone(), true)),

@@ -142,18 +142,18 @@ const FEATURES: [&str; 13] = [
 
 /// Decodes the answer of `ETHTOOL_GFEATURES`: of the features that matter, those that are on and those
 /// that are off though they could be on.
-pub(super) fn features(names: &[[u8; 32]], blocks: &[[u32; 4]]) -> BTreeMap<String, bool> {
-    let bit = |at: usize, part: usize| {
-        blocks.get(at / 32).and_then(|block| block.get(part)).is_some_and(|word| word >> (at % 32) & 1 == 1)
-    };
-    let named = names.iter().enumerate().filter_map(|(at, field)| Some((at, name(field)?)));
-    named
-        .filter(|(_, name)| FEATURES.contains(&name.as_str()))
-        .filter_map(|(at, name)| {
-            let (available, active) = (bit(at, 0), bit(at, 2));
-            (available || active).then_some((name, active))
-        })
-        .collect()
+pub(super) fn features(fields: &[[u8; 32]], blocks: &[[u32; 4]]) -> BTreeMap<String, bool> {
+    const AVAILABLE: usize = 0;
+    const ACTIVE: usize = 2;
+    let mut found = BTreeMap::new();
+    for (at, field) in fields.iter().enumerate() {
+        let (Some(feature), Some(block)) = (name(field), blocks.get(at / 32)) else { continue };
+        let bit = |part: usize| block[part] >> (at % 32) & 1 == 1;
+        if FEATURES.contains(&feature.as_str()) && (bit(AVAILABLE) || bit(ACTIVE)) {
+            found.insert(feature, bit(ACTIVE));
+        }
+    }
+    found
 }
 
 /// The old commands of one feature each: command, the kernel's newer name, the bit of the answer, and

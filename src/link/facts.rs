@@ -44,6 +44,8 @@ pub(super) struct LinkRow {
     pub carrier: Option<bool>,
     /// How often the carrier changed.
     pub carrier_changes: Option<u32>,
+    /// The kernel's counters, named as the files of `/sys/class/net/NAME/statistics`; empty when not told.
+    pub counters: Vec<(&'static str, u64)>,
     /// What it says about itself as a bond.
     pub bond: BondRow,
     /// What it says about itself as a bond's port.

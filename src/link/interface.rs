@@ -37,7 +37,7 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
     let modes = probe.modes(&settings);
     let mut bus = match (kind, &probe.no_sysfs) {
         (_, Some(why)) => Outcome::skipped(why.clone()),
-        (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => bus::collect(tree, name),
+        (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => bus::collect(tree, name, kind),
         _ => Outcome::skipped(format!("{name} is made by software and hangs on no bus")),
     };
     if let Outcome::Measured(bus) = &mut bus {
@@ -50,6 +50,10 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
         speed_bps: probe.speed(kind, &settings),
         duplex: probe.duplex(&settings),
         autoneg: match &settings {
+            // A driver that tells nothing else leaves this field at its zero.
+            Ok(settings) if *settings == Settings::default() => {
+                Outcome::skipped(format!("the driver of {name} tells nothing about its link"))
+            }
             Ok(settings) => Outcome::Measured(Fact::new(settings.autoneg, Source::Ethtool)),
             Err(why) => Outcome::skipped(why.clone()),
         },
@@ -63,21 +67,17 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
         carrier_changes: probe.carrier_changes(),
         carrier: probe.carrier(),
         offloads: probe.offloads(),
-        counters: counters::of_interface(name, tree, tree.is_live()),
+        counters: counters::of_interface(name, tree, row),
     }
 }
 
 impl<'a> Probe<'a> {
     fn new(tree: &'a Tree, name: &'a str, row: Option<&'a LinkRow>) -> Self {
         let dir = format!("/sys/class/net/{name}");
-        let index = tree.read(&format!("{dir}/ifindex")).ok().and_then(|text| text.parse().ok());
-        let no_sysfs = if !tree.has(&dir) {
-            Some(format!("there is no {dir} here, as in some containers; on the host itself there is"))
-        } else if row.zip(index).is_some_and(|(row, index): (_, u32)| row.index != index) {
-            // /sys keeps the network namespace that it was mounted in.
-            Some(format!("{dir} belongs to another network namespace; run weaklink where /sys is of the same one"))
-        } else {
-            None
+        let no_sysfs = match tree.why_no_sys() {
+            Some(why) => Some(why.to_owned()),
+            None if tree.has(&dir) => None,
+            None => Some(format!("there is no {dir} here, as in some containers; on the host itself there is")),
         };
         Self { tree, name, row, no_sysfs }
     }
@@ -212,7 +212,8 @@ impl<'a> Probe<'a> {
         if !self.tree.is_live() {
             return Outcome::skipped("ethtool can be asked only on the running machine, not in a recording");
         }
-        match sys::net::ethtool_features(self.name) {
+        let names = sys::net::ethtool_feature_names(self.name);
+        match names.and_then(|names| Ok((names, sys::net::ethtool_features(self.name)?))) {
             Ok((names, blocks)) => Outcome::Measured(ethtool::features(&names, &blocks)),
             Err(error) => {
                 let old = self.old_offloads();

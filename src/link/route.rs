@@ -10,6 +10,7 @@ use super::tree::Tree;
 ///
 /// A UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
 pub fn local_addr_towards(peer: IpAddr) -> io::Result<IpAddr> {
+    let peer = peer.to_canonical();
     let any: IpAddr = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The port is of no matter as nothing is sent; 9 is "discard".
@@ -30,14 +31,23 @@ pub(super) struct Tables {
 pub(super) fn ask_kernel(local: IpAddr, peer: IpAddr) -> Tables {
     use super::rtnl;
     use crate::sys::net::rtnetlink;
-    let rows = rtnetlink(&rtnl::links_request()).unwrap_or_default();
     // With the source first: policy routing may send from different addresses different ways. Kernels
     // refuse a source that is not theirs, as behind address translation.
     let answer = rtnetlink(&rtnl::route_request(peer, Some(local))).or_else(|_| rtnetlink(&rtnl::route_request(peer, None)));
-    Tables {
-        rows: rows.iter().filter_map(|message| rtnl::decode_link(message)).collect(),
-        route: answer.unwrap_or_default().iter().find_map(|message| rtnl::decode_route(message)),
-    }
+    Tables { rows: rows(), route: answer.unwrap_or_default().iter().find_map(|message| rtnl::decode_route(message)) }
+}
+
+/// The kernel's list of interfaces; empty when it does not give one.
+#[cfg(target_os = "linux")]
+pub(super) fn rows() -> Vec<LinkRow> {
+    let messages = crate::sys::net::rtnetlink(&super::rtnl::links_request()).unwrap_or_default();
+    messages.iter().filter_map(|message| super::rtnl::decode_link(message)).collect()
+}
+
+/// There is no netlink here.
+#[cfg(not(target_os = "linux"))]
+pub(super) const fn rows() -> Vec<LinkRow> {
+    Vec::new()
 }
 
 /// There is no netlink here.

@@ -11,7 +11,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
     BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, LinkAttribute, LinkFlags,
-    LinkHeader, LinkInfo, LinkMessage, MiiStatus,
+    LinkHeader, LinkInfo, LinkMessage, MiiStatus, Stats64,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteType, RouteVia,
@@ -108,7 +108,8 @@ pub(super) fn decode_link(message: &[u8]) -> Option<LinkRow> {
             LinkAttribute::Mtu(mtu) => row.mtu = Some(mtu),
             LinkAttribute::Carrier(carrier) => row.carrier = Some(carrier != 0),
             LinkAttribute::CarrierChanges(changes) => row.carrier_changes = Some(changes),
-            LinkAttribute::LinkInfo(infos) => infos.into_iter().for_each(|info| take_info(&mut row, info)),
+            LinkAttribute::Stats64(stats) => row.counters = counters(&stats),
+            LinkAttribute::LinkInfo(infos) => take_infos(&mut row, infos),
             _ => {}
         }
     }
@@ -122,15 +123,50 @@ fn parse_link_attribute(nla: &NlaBuffer<&[u8]>, header: &LinkHeader) -> Result<L
     LinkAttribute::parse_with_param(nla, header.interface_family)
 }
 
-fn take_info(row: &mut LinkRow, info: LinkInfo) {
-    match info {
-        LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
-        LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
-        LinkInfo::Data(InfoData::Bond(facts)) => facts.into_iter().for_each(|fact| take_bond(&mut row.bond, fact)),
-        LinkInfo::PortData(InfoPortData::BondPort(facts)) => {
-            facts.into_iter().for_each(|fact| take_port(&mut row.port, fact));
+/// `struct rtnl_link_stats64`, as far as it has meanings for an Ethernet port.
+fn counters(stats: &Stats64) -> Vec<(&'static str, u64)> {
+    vec![
+        ("rx_packets", stats.rx_packets),
+        ("tx_packets", stats.tx_packets),
+        ("rx_bytes", stats.rx_bytes),
+        ("tx_bytes", stats.tx_bytes),
+        ("rx_errors", stats.rx_errors),
+        ("tx_errors", stats.tx_errors),
+        ("rx_dropped", stats.rx_dropped),
+        ("tx_dropped", stats.tx_dropped),
+        ("multicast", stats.multicast),
+        ("collisions", stats.collisions),
+        ("rx_length_errors", stats.rx_length_errors),
+        ("rx_over_errors", stats.rx_over_errors),
+        ("rx_crc_errors", stats.rx_crc_errors),
+        ("rx_frame_errors", stats.rx_frame_errors),
+        ("rx_fifo_errors", stats.rx_fifo_errors),
+        ("rx_missed_errors", stats.rx_missed_errors),
+        ("tx_aborted_errors", stats.tx_aborted_errors),
+        ("tx_carrier_errors", stats.tx_carrier_errors),
+        ("tx_fifo_errors", stats.tx_fifo_errors),
+        ("tx_heartbeat_errors", stats.tx_heartbeat_errors),
+        ("tx_window_errors", stats.tx_window_errors),
+    ]
+}
+
+fn take_infos(row: &mut LinkRow, infos: Vec<LinkInfo>) {
+    for info in infos {
+        match info {
+            LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
+            LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
+            LinkInfo::Data(InfoData::Bond(facts)) => {
+                for fact in facts {
+                    take_bond(&mut row.bond, fact);
+                }
+            }
+            LinkInfo::PortData(InfoPortData::BondPort(facts)) => {
+                for fact in &facts {
+                    take_port(&mut row.port, fact);
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 
@@ -138,7 +174,7 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
     match fact {
         InfoBond::Mode(BondMode::Other(_)) => {}
         InfoBond::Mode(mode) => bond.mode = Some(mode.to_string()),
-        InfoBond::XmitHashPolicy(policy) => bond.hash_policy = super::bond::policy(policy.into()),
+        InfoBond::XmitHashPolicy(policy) => bond.hash_policy = hash_policy(policy.into()),
         InfoBond::ActivePort(index) => bond.active_port = Some(index),
         InfoBond::AdInfo(infos) => {
             for info in infos {
@@ -154,19 +190,25 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
     }
 }
 
-fn take_port(port: &mut PortRow, fact: InfoBondPort) {
+/// The word for a `BOND_XMIT_POLICY_*` number.
+fn hash_policy(number: u8) -> Option<String> {
+    const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
+    POLICIES.get(usize::from(number)).map(|word| (*word).to_owned())
+}
+
+fn take_port(port: &mut PortRow, fact: &InfoBondPort) {
     match fact {
         InfoBondPort::BondPortState(BondPortState::Active) => port.active = Some(true),
         InfoBondPort::BondPortState(BondPortState::Backup) => port.active = Some(false),
         // A port that is going down still carries; one that is coming back does not yet.
         InfoBondPort::MiiStatus(MiiStatus::Up | MiiStatus::GoingDown) => port.up = Some(true),
         InfoBondPort::MiiStatus(MiiStatus::Down | MiiStatus::GoingBack) => port.up = Some(false),
-        InfoBondPort::LinkFailureCount(count) => port.failures = Some(count.into()),
-        InfoBondPort::AdAggregatorId(id) => port.aggregator = Some(id.into()),
+        InfoBondPort::LinkFailureCount(count) => port.failures = Some((*count).into()),
+        InfoBondPort::AdAggregatorId(id) => port.aggregator = Some((*id).into()),
         InfoBondPort::AdActorOperPortState(state) => port.actor_state = Some(state.bits().into()),
         InfoBondPort::AdPartnerOperPortState(state) => port.partner_state = Some(state.bits().into()),
-        InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(state),
-        InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(state),
+        InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(*state),
+        InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(*state),
         _ => {}
     }
 }

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::facts::LinkRow;
+
 /// No file that is read here is longer; `/proc/net/bonding` of eight ports has 6 KiB.
 const LONGEST: u64 = 256 * 1024;
 /// More names in a directory than this are not looked at.
@@ -14,17 +16,19 @@ const NAMES: usize = 4096;
 pub struct Tree {
     root: PathBuf,
     live: bool,
+    /// `/sys` is of another network namespace than this process and is not looked at.
+    foreign_sys: bool,
 }
 
 impl Tree {
     /// This machine as it runs: files, and the kernel's own interfaces beside them.
     pub fn system() -> Self {
-        Self { root: PathBuf::from("/"), live: cfg!(target_os = "linux") }
+        Self { root: PathBuf::from("/"), live: cfg!(target_os = "linux"), foreign_sys: false }
     }
 
     /// A recorded machine: only the files below `root`, the kernel is never asked.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), live: false }
+        Self { root: root.into(), live: false, foreign_sys: false }
     }
 
     /// Whether the running kernel may be asked beside the files.
@@ -37,7 +41,31 @@ impl Tree {
         self.root == Path::new("/")
     }
 
+    /// The same tree, without `/sys` where it shows another interface of `row`'s name: it keeps the network
+    /// namespace that it was mounted in, and `/proc` and netlink follow the process.
+    pub(super) fn seen_from(&self, row: Option<&LinkRow>) -> Self {
+        let Some(row) = row else { return self.clone() };
+        let file = |file: &str| self.read(&format!("/sys/class/net/{}/{file}", row.name)).ok();
+        let mac = row.mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+        let other_index = file("ifindex").is_some_and(|index| index != row.index.to_string());
+        let other_mac = file("address").is_some_and(|address| !mac.is_empty() && address.len() == mac.len() && address != mac);
+        Self { foreign_sys: self.foreign_sys || other_index || other_mac, ..self.clone() }
+    }
+
+    /// Why nothing below `/sys/class/net` is read, if that is so.
+    pub(super) const fn why_no_sys(&self) -> Option<&'static str> {
+        if self.foreign_sys {
+            Some("/sys belongs to another network namespace; run weaklink where /sys/class/net shows its own interfaces")
+        } else {
+            None
+        }
+    }
+
     fn at(&self, path: &str) -> PathBuf {
+        if self.foreign_sys && path.starts_with("/sys/") {
+            // A path that cannot be: whoever reads it finds nothing.
+            return self.root.join("dev/null").join(path.trim_start_matches('/'));
+        }
         self.root.join(path.trim_start_matches('/'))
     }
 

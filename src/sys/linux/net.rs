@@ -4,7 +4,6 @@
 #![expect(unsafe_code, reason = "the ethtool ioctl has no safe interface")]
 
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -36,7 +35,10 @@ pub fn rtnetlink(request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let (began, mut messages, mut size) = (Instant::now(), Vec::new(), 0);
     while began.elapsed() < WAIT && size < MOST {
         let mut part = Vec::with_capacity(PART);
-        let (length, from) = socket.recv_from(&mut part, libc::MSG_TRUNC)?;
+        let (length, from) = match socket.recv_from(&mut part, libc::MSG_TRUNC) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            answer => answer?,
+        };
         if from.port_number() != 0 {
             continue; // Any process may write to our socket; only port 0 is the kernel.
         }
@@ -108,7 +110,9 @@ const ROOM: usize = 2 * STRINGS;
 /// `data` must be at least as long as anything that the kernel writes for the command in its first
 /// four bytes: the functions below, the only callers, each see to it.
 fn ethtool(name: &str, data: &mut [u8]) -> io::Result<()> {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("::1", 0)))?;
+    // Any socket carries the question; it is not bound, as the loopback interface may be down.
+    let new = |domain| socket2::Socket::new(domain, socket2::Type::DGRAM, None);
+    let socket = new(socket2::Domain::IPV4).or_else(|_| new(socket2::Domain::UNIX))?;
     // SAFETY: ifreq is plain data for which all zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains('\0') {
@@ -222,17 +226,20 @@ pub fn ethtool_statistics(name: &str) -> io::Result<Vec<([u8; 32], u64)>> {
     Ok(names.into_iter().zip(data[8..].as_chunks().0.iter().map(|b| u64::from_ne_bytes(*b))).collect())
 }
 
-/// The kernel's features of an interface: names padded with zeros, and the blocks of
-/// `struct ethtool_get_features_block` (available, requested, active, never changed), 32 features each.
-pub fn ethtool_features(name: &str) -> io::Result<(Vec<[u8; 32]>, Vec<[u32; 4]>)> {
-    let size = set_size(name, SET_FEATURES)?;
-    let names = strings(name, SET_FEATURES, size)?;
-    let blocks = size.div_ceil(32);
+/// The names of the kernel's features, padded with zeros.
+pub fn ethtool_feature_names(name: &str) -> io::Result<Vec<[u8; 32]>> {
+    strings(name, SET_FEATURES, set_size(name, SET_FEATURES)?)
+}
+
+/// The kernel's features of an interface as `struct ethtool_get_features_block` (available, requested, active,
+/// never changed), 32 features each, in the order of their names.
+pub fn ethtool_features(name: &str) -> io::Result<Vec<[u32; 4]>> {
+    let blocks = set_size(name, SET_FEATURES)?.div_ceil(32);
     let mut data = vec![0; 8 + blocks * 16];
     put(&mut data, 0, GFEATURES);
     put(&mut data, 4, blocks as u32);
     // The kernel writes no more blocks than the size says.
     ethtool(name, &mut data)?;
     let blocks = data[8..].as_chunks::<16>().0.iter();
-    Ok((names, blocks.map(|b| [word(b, 0), word(b, 4), word(b, 8), word(b, 12)]).collect()))
+    Ok(blocks.map(|b| [word(b, 0), word(b, 4), word(b, 8), word(b, 12)]).collect())
 }

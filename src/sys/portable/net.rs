@@ -37,6 +37,11 @@ pub fn ethtool_statistics(_name: &str) -> io::Result<Vec<([u8; 32], u64)>> {
 }
 
 /// No ethtool here.
-pub fn ethtool_features(_name: &str) -> io::Result<(Vec<[u8; 32]>, Vec<[u32; 4]>)> {
+pub fn ethtool_feature_names(_name: &str) -> io::Result<Vec<[u8; 32]>> {
+    unknown()
+}
+
+/// No ethtool here.
+pub fn ethtool_features(_name: &str) -> io::Result<Vec<[u32; 4]>> {
     unknown()
 }
