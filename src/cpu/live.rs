@@ -88,15 +88,22 @@ fn a_busy_child_is_found_and_named() {
 
 #[test]
 fn a_process_that_ends_in_the_window_is_still_counted() {
-    let watcher = Burner::start(&[]).expect("every system has sh");
-    let sampler = watcher.watch();
-    let brief = Burner::start(&["nice", "-n", "0"]).expect("every system has nice");
-    // Long enough for some interval to see it even on a crowded machine.
-    thread::sleep(Duration::from_millis(2000));
+    // A shell under a name that no other process has.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let shell = directory.path().join("brief-burner");
+    fs::copy("/bin/sh", &shell).expect("every system has sh");
+    let sampler = Sampler::watch(Tree::new(Path::new("/"), None), INTERVAL);
+    let brief = Command::new(&shell).args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().map(Burner);
+    // Long enough for some look at all processes to see it even on a crowded machine.
+    thread::sleep(Duration::from_secs(2));
+    if brief.is_err() {
+        say("skipped: no program can be started from a temporary directory here");
+        return;
+    }
     drop(brief);
     let window = sampler.finish();
-    let others = window.measured().map(|window| window.processes.iter().filter(|p| !p.ours && p.name == "sh").count());
-    assert!(others >= Some(1), "{window:?}");
+    let share = window.measured().and_then(|window| window.process("brief-burner"));
+    assert!(share.is_some_and(|share| share > 0.0), "{window:?}");
 }
 
 #[test]
@@ -113,8 +120,6 @@ fn three_loops_on_one_core_wait_for_each_other() {
         None => say("skipped: this kernel keeps no schedstat"),
     }
     say(&format!("three loops on one core: run delay {:?}", window.run_delay));
-    let free = window.throttled.measured().copied().unwrap_or(0.0);
-    assert!(free < 0.9, "no quota was set by this test: {window:?}");
 }
 
 #[test]
@@ -138,7 +143,9 @@ fn a_quota_of_a_tenth_shows_as_nine_tenths_throttled() {
 fn four_hundred_processes_cost_little() {
     let sleeping = || Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().ok().map(Burner);
     let crowd: Vec<Burner> = (0..400).filter_map(|_| sleeping()).collect();
-    let window = measure(Sampler::watch(Tree::new(Path::new("/"), None), INTERVAL));
+    let sampler = Sampler::watch(Tree::new(Path::new("/"), None), INTERVAL);
+    thread::sleep(Duration::from_secs(5));
+    let window = measure(sampler);
     let ours = window.processes.iter().find(|process| process.ours).expect("ours is always there");
     say(&format!("{} processes: the sampler used {:.4} cores, run delay {:?}", crowd.len(), ours.cores, window.run_delay));
     assert!(ours.cores < 0.02, "{ours:?}");

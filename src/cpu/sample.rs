@@ -24,8 +24,9 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest window: a sampler that nobody ends does so itself.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The part of one core that going through all processes may cost.
-const SCAN_SHARE: u32 = 100;
+/// Going through all processes between the start and the end may cost this part of one core: 1 of 200.
+/// A small ARM core needs some 20 ms for 400 processes, so it looks every four seconds and a PC every half second.
+const SCAN_SHARE: u32 = 200;
 
 /// How many of the busiest processes are looked into for their threads.
 const LOOKED_INTO: usize = 12;
@@ -75,7 +76,9 @@ impl Sampler {
 
     /// Ends the window and tells what happened in it.
     ///
-    /// `throttled` and `run_delay` overlap: while a quota keeps a group from running, its threads that
+    /// `throttled` is the part of the time that the control group wanted (at least the window) in which
+    /// its quota kept it from running, at the level of the groups where that was most. `run_delay` is the
+    /// waiting time of the thread of this process that waited most. They overlap: while a quota keeps a group from running, its threads that
     /// want to run count as waiting, so `run_delay` is at least about `throttled`, and only what it
     /// has beyond is the competition of other programs.
     pub fn finish(self) -> Outcome<CpuWindow> {
