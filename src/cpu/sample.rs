@@ -99,7 +99,7 @@ pub fn visibility() -> Outcome<()> {
 }
 
 /// The state of one window.
-struct Watch {
+pub(super) struct Watch {
     tree: Tree,
     clock: Instant,
     before: Snapshot,
@@ -111,7 +111,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(mut tree: Tree) -> Result<Self, String> {
+    pub(super) fn new(mut tree: Tree) -> Result<Self, String> {
         let clock = Instant::now();
         let tasks = tree.processes();
         let scanned = clock.elapsed();
@@ -150,7 +150,7 @@ impl Watch {
     }
 
     /// The last reading, and what all of them say.
-    fn close(mut self) -> Result<CpuWindow, String> {
+    pub(super) fn close(mut self) -> Result<CpuWindow, String> {
         self.after.cores = self.tree.cores()?;
         self.after.at = self.clock.elapsed();
         self.merge_waits();
@@ -176,7 +176,11 @@ impl Watch {
     }
 
     /// A look at all processes, and into the busiest.
-    fn scan(&mut self) {
+    pub(super) fn scan(&mut self) {
+        // Our own time on a core, so that a crowded machine does not make looks rare just when they matter.
+        let clock = self.clock;
+        let spent = || sys::cpu::thread_time().unwrap_or_else(|| clock.elapsed());
+        let before = spent();
         let started = self.clock.elapsed();
         let tasks = self.tree.processes();
         let listed = self.clock.elapsed();
@@ -193,7 +197,7 @@ impl Watch {
         self.look_into(
             busy.into_iter().take(LOOKED_INTO).map(|(_, number)| number).filter(|n| Some(*n) != own).chain(own).collect(),
         );
-        let cost = self.clock.elapsed().saturating_sub(started);
+        let cost = spent().saturating_sub(before);
         self.scan_due = started + cost * SCAN_SHARE;
     }
 
