@@ -2,8 +2,9 @@
 //!
 //! One packet of 32 KiB, the usual one of SSH's file transfer, is encrypted and authenticated in place
 //! again and again. That is an upper bound for a copy: OpenSSH moves every byte through several
-//! buffers and system calls besides. With AES in counter mode on a processor without instructions for AES
-//! it is only an estimate, since this program's portable AES and OpenSSL's differ there.
+//! buffers and system calls besides. Two things bend it: with AES in counter mode on a processor without
+//! instructions for AES this program's portable code and OpenSSL's differ, so it is an estimate there; and
+//! a build without optimisation gives a fraction of the rates in counter mode.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ use crate::units::{ByteRate, ByteSize};
 const PACKET: usize = 32 * 1024;
 
 /// The shortest part of the time that is rated by itself. The best part counts, for a ceiling is what
-/// a core gives when nothing else interrupts it.
-const SLICE: Duration = Duration::from_millis(20);
+/// a core gives when nothing interrupts it; on a crowded machine programs take turns every few milliseconds.
+const SLICE: Duration = Duration::from_millis(2);
 
 /// A key that encrypts one packet after another.
 type Seal = Box<dyn FnMut(&mut [u8]) -> bool>;

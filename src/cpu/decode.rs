@@ -67,7 +67,7 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// The cores of `/proc/stat`, in the order of their numbers.

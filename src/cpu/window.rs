@@ -107,11 +107,11 @@ pub fn core_shares(before: &[CoreTicks], after: &[CoreTicks], expected: f64) -> 
 fn core_share(first: &CoreTicks, last: &CoreTicks, expected: f64) -> CoreShare {
     let grown = |of: fn(&CoreTicks) -> u64| of(last).saturating_sub(of(first)) as f64;
     let idle = grown(|c| c.idle);
-    let used =
+    let spent =
         [grown(|c| c.user), grown(|c| c.system), grown(|c| c.softirq), grown(|c| c.irq), grown(|c| c.iowait), grown(|c| c.steal)];
-    let counted = used.iter().sum::<f64>() + idle;
+    let counted = spent.iter().sum::<f64>() + idle;
     let whole = if counted < expected * ACCOUNTED { expected } else { counted };
-    let [user, system, softirq, irq, iowait, steal] = used.map(|ticks| share(ticks, whole));
+    let [user, system, softirq, irq, iowait, steal] = spent.map(|ticks| share(ticks, whole));
     let idle = if whole > 0.0 { share(idle + (whole - counted), whole) } else { 1.0 };
     CoreShare { user, system, softirq, irq, iowait, steal, idle }
 }
@@ -234,7 +234,7 @@ mod tests {
 
     fn with(mut snapshot: Snapshot, processes: &[(u32, u64, &str, u64, u64)]) -> Snapshot {
         for &(number, born, name, threads, ticks) in processes {
-            let task = Task { name: name.trim_matches(&['[', ']']).into(), kernel: name.starts_with('['), ticks, threads, born };
+            let task = Task { name: name.trim_matches(['[', ']']).into(), kernel: name.starts_with('['), ticks, threads, born };
             snapshot.processes.seen.insert(Id { number, born }, Process { task, threads: None });
         }
         snapshot
