@@ -29,8 +29,8 @@ const FAST: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_millis(500);
 /// … with no fewer bytes, which would measure the sync itself,
 pub const WINDOW_LEAST: u64 = 8 << 20;
-/// … and no more, which a small host could not hold.
-const WINDOW_MOST: u64 = 256 << 20;
+/// … and no more, which a disk that turned slow meanwhile would not finish soon, nor a small host hold.
+const WINDOW_MOST: u64 = 64 << 20;
 
 /// The bytes done so far, for display; clones share the number.
 #[derive(Clone, Debug, Default)]

@@ -130,12 +130,12 @@ fn write_file(job: &Job<'_>, path: &Path, site: Option<&Site>) -> Result<Transfe
         let _ = std::fs::remove_file(path);
         (file::create(path, false)?, false)
     };
-    if site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
+    if direct && site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
         // Only an advantage: writers at several places need not wait for each other to extend the file.
         let _ = file::reserve(&file, job.total);
     }
     let meter = Meter::start(&Root::default(), site, Way::Write);
-    let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, &file) }?;
+    let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, || file::reopen(path)) }?;
     let before = Instant::now();
     file.sync_data()?;
     let finish = before.elapsed();
