@@ -136,3 +136,33 @@ fn stat(root: &Root, dir: &Path) -> Option<Stat> {
 fn share(ms: u64, of: Duration) -> f64 {
     if of.is_zero() { 0.0 } else { (ms as f64 / 1e3 / of.as_secs_f64()).min(1.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stat_files_of_old_and_new_kernels_are_read() {
+        // 3.10 has 11 fields, 4.18 has 15, 5.5 has 17.
+        let expected = Some(Stat { read: 3_979_714 * 512, written: 11_189_224 * 512, busy_ms: 12_960 });
+        assert_eq!(
+            parse_stat("   18750     5479  3979714    26460     5047    40183 11189224    58902        0    12960    86172"),
+            expected
+        );
+        assert_eq!(
+            parse_stat("18750 5479 3979714 26460 5047 40183 11189224 58902 0 12960 86172 4337 80 233760 805 28 3\n"),
+            expected
+        );
+        assert_eq!(parse_stat("1 2 3"), None);
+        assert_eq!(parse_io("rchar: 6976\nread_bytes: 4096\nwrite_bytes: 0\n"), Some(4096));
+        assert_eq!(parse_io("rchar: 6976\n"), None);
+    }
+
+    #[test]
+    fn without_a_site_the_reason_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let counted = Meter::start(&Root(dir.path().to_path_buf()), None, Way::Read).stop();
+        assert!(counted.device.why().is_some() && counted.busy.why().is_some());
+        assert_eq!((counted.own, counted.bottom), (None, None));
+    }
+}
