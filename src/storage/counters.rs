@@ -56,6 +56,7 @@ pub struct Meter {
     disks: Vec<(PathBuf, Stat)>,
     /// Whether those disks are others than the carriers.
     below: bool,
+    whole_host: bool,
     own: Option<u64>,
     began: Instant,
     absent: &'static str,
@@ -70,6 +71,8 @@ pub struct Counted {
     pub busy: Outcome<f64>,
     /// The bytes of the disks below, all together, where they are other devices.
     pub bottom: Option<u64>,
+    /// Whether no device is known to be the one, so that all disks of the host were counted together (ZFS, FUSE).
+    pub whole_host: bool,
     /// The bytes that this process caused to be read, if the kernel tells.
     pub own: Option<u64>,
 }
@@ -94,10 +97,21 @@ impl Meter {
             _ => (Vec::new(), Vec::new()),
         };
         let below = !bottoms.is_empty();
+        let whole_host = site.is_some_and(|site| site.tops.is_empty());
         let stats = |dirs: Vec<PathBuf>| dirs.into_iter().filter_map(|dir| stat(root, &dir).map(|stat| (dir, stat))).collect();
         let disks = if bottoms.is_empty() { tops.clone() } else { bottoms };
         let own = root.text("proc/self/io").and_then(|text| parse_io(&text));
-        Self { root: root.clone(), way, carriers: stats(tops), disks: stats(disks), below, own, began: Instant::now(), absent }
+        Self {
+            root: root.clone(),
+            way,
+            carriers: stats(tops),
+            disks: stats(disks),
+            below,
+            whole_host,
+            own,
+            began: Instant::now(),
+            absent,
+        }
     }
 
     /// What was counted since the start.
@@ -112,6 +126,7 @@ impl Meter {
         let bottom = self.changes(&self.disks, moved);
         let own = self.root.text("proc/self/io").and_then(|text| parse_io(&text));
         Counted {
+            whole_host: self.whole_host && !device.is_empty(),
             bottom: (self.below && !bottom.is_empty()).then(|| bottom.iter().sum()),
             device: if device.is_empty() {
                 Outcome::skipped(self.absent)

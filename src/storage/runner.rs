@@ -19,6 +19,8 @@ use crate::units::{ByteSize, Elapsed};
 
 /// Requests under way at once: with one, a RAID or an NVMe disk idles between two; more than four gave no more.
 const LANES: usize = 4;
+/// Room set aside before writing, no more than this: a killed run should not leave a huge file behind.
+const AHEAD: u64 = 16 << 30;
 /// The part of a read that must have come from the disk, so that its rate is the disk's; the rest leaves
 /// room for pages that could not be dropped from the cache.
 const FROM_DISK: f64 = 0.9;
@@ -132,7 +134,7 @@ fn write_file(job: &Job<'_>, path: &Path, site: Option<&Site>) -> Result<Transfe
     };
     if direct && site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
         // Only an advantage: writers at several places need not wait for each other to extend the file.
-        let _ = file::reserve(&file, job.total);
+        let _ = file::reserve(&file, job.total.min(AHEAD));
     }
     let meter = Meter::start(&Root::default(), site, Way::Write);
     let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, || file::reopen(path)) }?;
@@ -196,7 +198,7 @@ pub fn from_storage(kind: Option<DeviceKind>, direct: bool, bytes: u64, counted:
     let local = matches!(kind, Some(DeviceKind::Local | DeviceKind::Opaque));
     let device = counted.device.measured().map(|bytes| bytes.0);
     let seen = match (device, counted.own) {
-        // What the kernel charges is no more than the storage below it moved: a loop device's file may be in memory.
+        // The disks below must have moved as much: a loop device counts also what its file had in memory.
         (Some(device), _) => Some(counted.bottom.map_or(device, |bottom| bottom.min(device))),
         (None, own) if !direct || local => own,
         (None, _) => None,
@@ -227,6 +229,7 @@ fn direct_method() -> String {
 
 fn transfer(series: &Series, finish: Duration, method: String, counted: Counted) -> Transfer {
     let level = series::level(series, finish);
+    let method = if counted.whole_host { format!("{method}; counted on all disks of this host") } else { method };
     Transfer {
         bytes: ByteSize(series.bytes()),
         elapsed_us: Elapsed::from(series.end() + finish),
@@ -338,6 +341,7 @@ mod tests {
             device: device.map_or_else(|| Outcome::skipped("unknown"), |bytes| Outcome::Measured(ByteSize(bytes))),
             busy: Outcome::skipped("unknown"),
             bottom,
+            whole_host: false,
             own,
         };
         let (local, network) = (Some(DeviceKind::Local), Some(DeviceKind::Network));
