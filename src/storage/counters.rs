@@ -56,6 +56,7 @@ pub struct Meter {
     disks: Vec<(PathBuf, Stat)>,
     /// Whether those disks are others than the carriers.
     below: bool,
+    whole_host: bool,
     own: Option<u64>,
     began: Instant,
     absent: &'static str,
@@ -70,6 +71,8 @@ pub struct Counted {
     pub busy: Outcome<f64>,
     /// The bytes of the disks below, all together, where they are other devices.
     pub bottom: Option<u64>,
+    /// Whether no device is known to be the one, so that all disks of the host were counted together (ZFS, FUSE).
+    pub whole_host: bool,
     /// The bytes that this process caused to be read, if the kernel tells.
     pub own: Option<u64>,
 }
@@ -94,10 +97,21 @@ impl Meter {
             _ => (Vec::new(), Vec::new()),
         };
         let below = !bottoms.is_empty();
+        let whole_host = site.is_some_and(|site| site.tops.is_empty());
         let stats = |dirs: Vec<PathBuf>| dirs.into_iter().filter_map(|dir| stat(root, &dir).map(|stat| (dir, stat))).collect();
         let disks = if bottoms.is_empty() { tops.clone() } else { bottoms };
         let own = root.text("proc/self/io").and_then(|text| parse_io(&text));
-        Self { root: root.clone(), way, carriers: stats(tops), disks: stats(disks), below, own, began: Instant::now(), absent }
+        Self {
+            root: root.clone(),
+            way,
+            carriers: stats(tops),
+            disks: stats(disks),
+            below,
+            whole_host,
+            own,
+            began: Instant::now(),
+            absent,
+        }
     }
 
     /// What was counted since the start.
@@ -112,6 +126,7 @@ impl Meter {
         let bottom = self.changes(&self.disks, moved);
         let own = self.root.text("proc/self/io").and_then(|text| parse_io(&text));
         Counted {
+            whole_host: self.whole_host && !device.is_empty(),
             bottom: (self.below && !bottom.is_empty()).then(|| bottom.iter().sum()),
             device: if device.is_empty() {
                 Outcome::skipped(self.absent)
@@ -135,4 +150,34 @@ fn stat(root: &Root, dir: &Path) -> Option<Stat> {
 /// The kernel rounds to ticks of up to 10 ms, so a short span may come out above one.
 fn share(ms: u64, of: Duration) -> f64 {
     if of.is_zero() { 0.0 } else { (ms as f64 / 1e3 / of.as_secs_f64()).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stat_files_of_old_and_new_kernels_are_read() {
+        // 3.10 has 11 fields, 4.18 has 15, 5.5 has 17.
+        let expected = Some(Stat { read: 3_979_714 * 512, written: 11_189_224 * 512, busy_ms: 12_960 });
+        assert_eq!(
+            parse_stat("   18750     5479  3979714    26460     5047    40183 11189224    58902        0    12960    86172"),
+            expected
+        );
+        assert_eq!(
+            parse_stat("18750 5479 3979714 26460 5047 40183 11189224 58902 0 12960 86172 4337 80 233760 805 28 3\n"),
+            expected
+        );
+        assert_eq!(parse_stat("1 2 3"), None);
+        assert_eq!(parse_io("rchar: 6976\nread_bytes: 4096\nwrite_bytes: 0\n"), Some(4096));
+        assert_eq!(parse_io("rchar: 6976\n"), None);
+    }
+
+    #[test]
+    fn without_a_site_the_reason_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let counted = Meter::start(&Root(dir.path().to_path_buf()), None, Way::Read).stop();
+        assert!(counted.device.why().is_some() && counted.busy.why().is_some());
+        assert_eq!((counted.own, counted.bottom), (None, None));
+    }
 }

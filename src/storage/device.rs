@@ -152,3 +152,121 @@ impl Finder<'_> {
         if members.is_empty() { tops } else { members }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::model::storage::{Disk, Raid};
+
+    /// A recorded tree as a real one: `path: text`, `+` goes on with the text, `path -> target` is a symlink.
+    ///
+    /// It is kept as text because names with colons and symlinks do not survive on every system.
+    fn planted(name: &str) -> Option<(tempfile::TempDir, Root)> {
+        let dir = tempfile::tempdir().unwrap();
+        let text = fs::read_to_string(format!("{}/tests/fixtures/storage/{name}.tree", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let mut open = PathBuf::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if let Some(more) = line.strip_prefix('+') {
+                fs::write(&open, format!("{}{more}\n", fs::read_to_string(&open).unwrap())).unwrap();
+                continue;
+            }
+            let (path, target) = line.split_once(" -> ").map_or_else(
+                || line.split_once(": ").map(|(path, text)| (path, Err(text))).unwrap(),
+                |(path, target)| (path, Ok(target)),
+            );
+            open = dir.path().join(path);
+            fs::create_dir_all(open.parent().unwrap()).unwrap();
+            match target {
+                Ok(target) => sys::file::symlink(Path::new(target), &open).ok()?,
+                Err(text) => fs::write(&open, format!("{text}\n")).unwrap(),
+            }
+        }
+        let root = Root(fs::canonicalize(dir.path()).unwrap());
+        Some((dir, root))
+    }
+
+    fn device(tree: &str, path: &str) -> Device {
+        let (_dir, root) = planted(tree).expect("this system lets tests make symlinks");
+        locate_under(&root, Path::new(path), None).measured().unwrap().device.clone()
+    }
+
+    fn disk(name: &str, model: Option<&str>, rotational: bool, attached: &str) -> Disk {
+        let model = model.map(str::to_owned);
+        Disk { name: name.to_owned(), model, rotational: Some(rotational), attached: Some(attached.to_owned()) }
+    }
+
+    #[test]
+    fn a_raid_that_resyncs_is_seen_with_its_disks_and_its_progress() {
+        let device = device("md-raid5-resync", "/srv/data");
+        let syncing = Some("resync = 1.1% (22409472/1953509824) finish=1541.6min speed=20876K/sec".to_owned());
+        assert_eq!(device.raid, Some(Raid { level: "raid5".to_owned(), members: 4, missing: 0, syncing }));
+        assert_eq!(device.kind, DeviceKind::Local);
+        assert_eq!((device.block.as_deref(), device.layers), (Some("md0"), vec!["md raid5".to_owned()]));
+        let model = Some("ST2000DL003-9VT1");
+        assert_eq!(device.disks, [disk("sdb", model, true, "SATA 6.0 Gbps"), disk("sdc", model, true, "SATA 3.0 Gbps")]);
+        assert_eq!(device.options, ["rw", "relatime", "stripe=48"]);
+    }
+
+    #[test]
+    fn a_raid_below_lvm_that_lost_a_member_is_seen_without_mdstat() {
+        let device = device("md-degraded-lvm", "/volume1/share");
+        assert_eq!(device.layers, ["lvm", "md raid1"]);
+        assert_eq!(device.raid, Some(Raid { level: "raid1".to_owned(), members: 2, missing: 1, syncing: None }));
+        assert_eq!(device.disks, [disk("sata1", None, true, "SATA")]);
+    }
+
+    #[test]
+    fn a_btrfs_subvolume_on_dm_crypt_is_followed_by_its_source() {
+        let device = device("crypt-on-sata", "/home/me");
+        assert_eq!((device.kind, device.block.as_deref()), (DeviceKind::Local, Some("dm-0")));
+        assert_eq!(device.layers, ["dm-crypt"]);
+        assert_eq!(device.disks, [disk("sda", Some("Samsung SSD 860"), false, "SATA 6.0 Gbps")]);
+    }
+
+    #[test]
+    fn a_usb_disk_is_as_fast_as_the_slowest_hub_also_below_a_loop_file_and_a_bind_mount() {
+        let expected = [disk("sdb", Some("Expansion"), true, "USB 480 Mbit/s")];
+        for (path, layers) in [("/mnt/usb disk/x", vec![]), ("/srv/backup", vec![]), ("/mnt/image", vec!["loop"])] {
+            let device = device("usb-480", path);
+            assert_eq!(device.disks, expected, "{path}");
+            assert_eq!(device.layers, layers, "{path}");
+            assert_eq!(device.kind, DeviceKind::Local, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_local_disk_is_called_what_it_is() {
+        for (path, kind, block) in [
+            ("/data", DeviceKind::Local, Some("nvme0n1")),
+            ("/dev/shm", DeviceKind::Memory, None),
+            ("/mnt/nas/a", DeviceKind::Network, None),
+            ("/mnt/share", DeviceKind::Network, None),
+            ("/mnt/ssh", DeviceKind::Network, None),
+            ("/mnt/pool", DeviceKind::Opaque, None),
+            ("/tank", DeviceKind::Opaque, None),
+            ("/merged/x", DeviceKind::Local, Some("nvme0n1")),
+            ("/lost", DeviceKind::Opaque, None),
+            ("/broken", DeviceKind::Opaque, None),
+            ("/hidden", DeviceKind::Local, None),
+        ] {
+            let device = device("others", path);
+            assert_eq!((device.kind, device.block.as_deref()), (kind, block), "{path}");
+        }
+        assert_eq!(device("others", "/data").disks, [disk("nvme0n1", Some("WD Black"), false, "PCIe 8.0 GT/s x4")]);
+        assert_eq!(device("others", "/tank").layers, ["zfs pool tank"]);
+    }
+
+    #[test]
+    fn without_mountinfo_the_reason_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let outcome = locate_under(&Root(dir.path().to_path_buf()), Path::new("/x"), None);
+        assert!(outcome.why().unwrap().contains("mountinfo"));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_a_failure() {
+        assert!(matches!(describe(Path::new("/no/such/place")), Outcome::Failed(_)));
+    }
+}

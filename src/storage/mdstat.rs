@@ -49,3 +49,34 @@ fn members(word: &str) -> Option<(u32, u32)> {
     let (all, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
     Some((all.parse().ok()?, working.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resync_with_its_speed_is_read() {
+        let arrays = parse(
+            "Personalities : [raid6] [raid5] [raid4]\nmd0 : active raid5 sde1[3] sdc1[2] sdd1[1] sdb1[0]\n      \
+             5860529472 blocks super 1.2 level 5, 64k chunk, algorithm 2 [4/4] [UUUU]\n      [>....................]  resync =  \
+             1.1% (22409472/1953509824) finish=1541.6min speed=20876K/sec\n      \nunused devices: <none>\n",
+        );
+        let syncing = Some("resync = 1.1% (22409472/1953509824) finish=1541.6min speed=20876K/sec".to_owned());
+        let expected = Array { name: "md0".to_owned(), level: "raid5".to_owned(), members: Some((4, 4)), syncing, devices: 4 };
+        assert_eq!(arrays, [expected]);
+    }
+
+    #[test]
+    fn several_arrays_do_not_mix_and_a_waiting_or_degraded_one_is_seen() {
+        let arrays = parse(
+            "Personalities : [raid1]\nmd2 : active (auto-read-only) raid1 sata1p3[0] sata2p3[1](F)\n      100 blocks [2/1] [U_]\n      \
+             \tresync=DELAYED\n\nmd1 : active raid0 a[0] b[1]\n      2 blocks 64k chunks\n\nmd9 : inactive c[0](S)\n      5 blocks\n\n\
+             unused devices: <none>\n",
+        );
+        let brief: Vec<_> = arrays.iter().map(|a| (a.name.as_str(), a.level.as_str(), a.members, a.syncing.as_deref())).collect();
+        assert_eq!(
+            brief,
+            [("md2", "raid1", Some((2, 1)), Some("resync=DELAYED")), ("md1", "raid0", None, None), ("md9", "", None, None)]
+        );
+    }
+}

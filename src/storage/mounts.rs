@@ -154,3 +154,45 @@ pub fn covering<'a>(mounts: &'a [Mount], path: &Path, device: Option<(u32, u32)>
     let deepest = |of: &mut dyn Iterator<Item = &'a Mount>| of.max_by_key(|mount| mount.point.components().count());
     deepest(&mut above().filter(|mount| Some(mount.device) == device)).or_else(|| deepest(&mut above()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_in_names_and_missing_or_many_optional_fields_are_read() {
+        let text = "36 35 98:0 /mnt1 /mnt\\0402\\134x rw,noatime master:1 shared:7 - ext3 /dev/root rw,errors=continue\nrubbish\n1 2 3\n";
+        let mounts = parse(text);
+        assert_eq!(mounts.len(), 1);
+        assert_eq!(mounts[0].point, Path::new("/mnt 2\\x"));
+        assert_eq!((mounts[0].root.as_str(), mounts[0].device), ("/mnt1", (98, 0)));
+        assert_eq!(mounts[0].options, ["rw", "noatime", "errors=continue"]);
+        assert_eq!(mounts[0].option("errors"), Some("continue"));
+        assert_eq!(unescape("a\\09\\"), "a\\09\\");
+    }
+
+    #[test]
+    fn the_deepest_and_last_mount_counts_and_the_paths_own_device_goes_first() {
+        let mounts = parse(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /srv rw - ext4 /dev/sdb rw\n3 2 8:3 / /srv/a rw - xfs /dev/sdc rw\n\
+             4 1 8:4 / /srv rw - ext4 /dev/sdd rw\n5 1 8:5 / /srvx rw - ext4 /dev/sde rw\n",
+        );
+        let id = |path: &str, device| covering(&mounts, Path::new(path), device).map(|mount| mount.id);
+        assert_eq!(id("/srv/b", None), Some(4), "the last of two in one place");
+        assert_eq!(id("/srv/a/b", None), Some(3));
+        assert_eq!(id("/srv/a/b", Some((8, 4))), Some(4), "a later mount hides the deeper one");
+        assert_eq!(id("/srv/a/b", Some((0, 99))), Some(3), "a made-up number decides nothing");
+        assert_eq!(id("/srvy", None), Some(1), "names are compared whole");
+        assert_eq!(id("relative", None), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[ -~\\\\\n]{0,200}") {
+            parse(&text);
+            super::super::mdstat::parse(&text);
+            super::super::counters::parse_stat(&text);
+            super::super::counters::parse_io(&text);
+        }
+    }
+}

@@ -29,8 +29,8 @@ const FAST: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_millis(500);
 /// … with no fewer bytes, which would measure the sync itself,
 pub const WINDOW_LEAST: u64 = 8 << 20;
-/// … and no more, which a small host could not hold.
-const WINDOW_MOST: u64 = 256 << 20;
+/// … and no more, which a disk that turned slow meanwhile would not finish soon, nor a small host hold.
+const WINDOW_MOST: u64 = 64 << 20;
 
 /// The bytes done so far, for display; clones share the number.
 #[derive(Clone, Debug, Default)]
@@ -89,4 +89,57 @@ pub fn next_window(len: u64, took: Duration) -> u64 {
     let ideal = len as f64 * WINDOW.as_secs_f64() / took.as_secs_f64().max(1e-3);
     let bounded = ideal.clamp(len as f64 / 2.0, len as f64 * 2.0).clamp(WINDOW_LEAST as f64, WINDOW_MOST as f64);
     bounded as u64 / UNIT * UNIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+    const MB: u64 = 1_000_000;
+
+    #[test]
+    fn a_reserve_stays_free_on_disks_of_every_size() {
+        for (what, total, free, max, allowed) in [
+            ("a large disk gives all that was asked", 4000 * GB, 3000 * GB, 4 * GB, 4 * GB),
+            ("five percent of a large disk stay free", 1000 * GB, 51 * GB, 4 * GB, GB),
+            ("256 MiB of a middle one", 2 * GB, GB, 4 * GB, GB - RESERVE),
+            ("a quarter of a small one", 600 * MB, 500 * MB, 2 * GB, 350 * MB),
+            ("a very small one", 64 * MB, 60 * MB, 2 * GB, 44 * MB),
+        ] {
+            let found = allowance(Some(Room { free, total }), max).unwrap();
+            assert_eq!(found, allowed / UNIT * UNIT, "{what}");
+        }
+    }
+
+    #[test]
+    fn too_little_room_is_refused_with_a_reason() {
+        for (free, total) in [(0, GB), (49 * GB, 1000 * GB), (260 * MB, 2 * GB), (20 * MB, 20 * MB), (0, 0)] {
+            let reason = allowance(Some(Room { free, total }), 4 * GB).unwrap_err();
+            assert!(reason.contains("free some space"), "{reason}");
+        }
+        assert!(allowance(Some(Room { free: GB, total: GB }), MB).unwrap_err().contains("allow more data"));
+        assert_eq!(allowance(None, 4 * GB), Ok(BLIND));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_allowed_fits_and_leaves_something(free: u64, total: u64, max: u64) {
+            if let Ok(bytes) = allowance(Some(Room { free, total }), max) {
+                proptest::prop_assert!(bytes >= LEAST && bytes <= max && bytes <= free && bytes % UNIT == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn requests_grow_on_fast_disks_and_shrink_on_slow_ones() {
+        assert_eq!(next_request(UNIT, Duration::from_millis(2)), 2 * UNIT);
+        assert_eq!(next_request(LARGEST, Duration::from_millis(2)), LARGEST);
+        assert_eq!(next_request(LARGEST, Duration::from_millis(100)), LARGEST);
+        assert_eq!(next_request(LARGEST, Duration::from_secs(1)), LARGEST / 2);
+        assert_eq!(next_request(UNIT, Duration::from_secs(1)), UNIT);
+        assert_eq!(next_window(32 * UNIT, Duration::from_millis(500)), 32 * UNIT);
+        assert_eq!(next_window(64 * UNIT, Duration::from_secs(9)), 32 * UNIT);
+        assert_eq!(next_window(WINDOW_LEAST, Duration::ZERO), 2 * WINDOW_LEAST);
+    }
 }

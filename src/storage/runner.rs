@@ -19,6 +19,8 @@ use crate::units::{ByteSize, Elapsed};
 
 /// Requests under way at once: with one, a RAID or an NVMe disk idles between two; more than four gave no more.
 const LANES: usize = 4;
+/// Room set aside before writing, no more than this: a killed run should not leave a huge file behind.
+const AHEAD: u64 = 16 << 30;
 /// The part of a read that must have come from the disk, so that its rate is the disk's; the rest leaves
 /// room for pages that could not be dropped from the cache.
 const FROM_DISK: f64 = 0.9;
@@ -130,12 +132,12 @@ fn write_file(job: &Job<'_>, path: &Path, site: Option<&Site>) -> Result<Transfe
         let _ = std::fs::remove_file(path);
         (file::create(path, false)?, false)
     };
-    if site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
+    if direct && site.is_some_and(|site| site.device.kind == DeviceKind::Local) {
         // Only an advantage: writers at several places need not wait for each other to extend the file.
-        let _ = file::reserve(&file, job.total);
+        let _ = file::reserve(&file, job.total.min(AHEAD));
     }
     let meter = Meter::start(&Root::default(), site, Way::Write);
-    let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, &file) }?;
+    let series = if direct { workers::write_direct(job, &file) } else { workers::write_buffered(job, || file::reopen(path)) }?;
     let before = Instant::now();
     file.sync_data()?;
     let finish = before.elapsed();
@@ -196,7 +198,7 @@ pub fn from_storage(kind: Option<DeviceKind>, direct: bool, bytes: u64, counted:
     let local = matches!(kind, Some(DeviceKind::Local | DeviceKind::Opaque));
     let device = counted.device.measured().map(|bytes| bytes.0);
     let seen = match (device, counted.own) {
-        // What the kernel charges is no more than the storage below it moved: a loop device's file may be in memory.
+        // The disks below must have moved as much: a loop device counts also what its file had in memory.
         (Some(device), _) => Some(counted.bottom.map_or(device, |bottom| bottom.min(device))),
         (None, own) if !direct || local => own,
         (None, _) => None,
@@ -227,6 +229,7 @@ fn direct_method() -> String {
 
 fn transfer(series: &Series, finish: Duration, method: String, counted: Counted) -> Transfer {
     let level = series::level(series, finish);
+    let method = if counted.whole_host { format!("{method}; counted on all disks of this host") } else { method };
     Transfer {
         bytes: ByteSize(series.bytes()),
         elapsed_us: Elapsed::from(series.end() + finish),
@@ -237,5 +240,130 @@ fn transfer(series: &Series, finish: Duration, method: String, counted: Counted)
         device_bytes: counted.device,
         device_busy: counted.busy,
         cpu: Outcome::skipped("not sampled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_secs(20);
+
+    fn spec(scratch: &Scratch) -> Spec {
+        Spec { dir: scratch.path().to_path_buf(), max_bytes: plan::LEAST, budget: SHORT, seed: 7 }
+    }
+
+    /// A test file of 16 MiB in a new directory; none, said aloud by the caller's name, where the disk is full.
+    fn written() -> (tempfile::TempDir, Scratch, Transfer, Written) {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path()).unwrap();
+        let outcome = write(&spec(&scratch), &Stop::new(), &Progress::new());
+        let (transfer, written) = outcome.measured().cloned().unwrap_or_else(|| panic!("{:?}", outcome.why()));
+        (dir, scratch, transfer, written)
+    }
+
+    #[test]
+    fn a_run_writes_all_that_is_allowed_reads_it_back_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let progress = Progress::new();
+        let result = run(dir.path(), ByteSize(plan::LEAST), SHORT, &Stop::new(), &progress);
+        let write = result.write.measured().unwrap();
+        assert_eq!(write.bytes, ByteSize(plan::LEAST));
+        assert!(write.bins.bytes.iter().sum::<u64>().abs_diff(plan::LEAST) <= 1);
+        assert!(progress.bytes() >= write.bytes);
+        // Where the file cannot be dropped from memory, the read is refused; it is never a wrong figure.
+        match &result.read {
+            Outcome::Measured(read) => assert_eq!(read.bytes, write.bytes),
+            other => assert!(other.why().unwrap().contains("memory") || other.why().unwrap().contains("cache"), "{other:?}"),
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_changed_byte_is_found() {
+        let (_dir, _scratch, _, written) = written();
+        let mut file = fs::OpenOptions::new().write(true).open(&written.path).unwrap();
+        file.seek(SeekFrom::Start(9_999_999)).unwrap();
+        file.write_all(&[0x5a]).unwrap();
+        file.sync_all().unwrap();
+        let outcome = read(&written, SHORT, &Stop::new(), &Progress::new());
+        assert!(outcome.why().unwrap().contains("content differs"), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_file_that_vanished_or_shrank_is_a_failure() {
+        let (_dir, _scratch, _, written) = written();
+        fs::OpenOptions::new().write(true).open(&written.path).unwrap().set_len(1 << 20).unwrap();
+        assert!(matches!(read(&written, SHORT, &Stop::new(), &Progress::new()), Outcome::Failed(_)));
+        fs::remove_file(&written.path).unwrap();
+        assert!(matches!(read(&written, SHORT, &Stop::new(), &Progress::new()), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_says_so_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = Stop::new();
+        stop.set();
+        let result = run(dir.path(), ByteSize(plan::LEAST), SHORT, &stop, &Progress::new());
+        assert!(result.write.why().unwrap().contains("stopped"));
+        assert!(matches!(result.read, Outcome::Skipped(_)));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn too_little_data_or_no_directory_is_told_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let result = run(dir.path(), ByteSize(1 << 20), SHORT, &Stop::new(), &Progress::new());
+        assert!(matches!(result.write, Outcome::Skipped(_)));
+        let result = run(&dir.path().join("absent"), ByteSize(plan::LEAST), SHORT, &Stop::new(), &Progress::new());
+        assert!(matches!(result.write, Outcome::Failed(_)) && matches!(result.device, Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn buffered_writing_leaves_the_same_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, pattern) = (dir.path().join("f"), Pattern::new(3));
+        let file = file::create(&path, false).unwrap();
+        let (stop, progress) = (Stop::new(), Progress::new());
+        let job = Job { pattern: &pattern, total: 20 * UNIT, lanes: 1, budget: SHORT, stop: &stop, progress: &progress };
+        let series = workers::write_buffered(&job, || file::reopen(&path)).unwrap();
+        drop(file);
+        assert_eq!((series.bytes(), progress.bytes()), (20 * UNIT, ByteSize(20 * UNIT)));
+        assert!(pattern.check(0, &fs::read(&path).unwrap()));
+    }
+
+    #[test]
+    fn a_read_counts_only_when_it_came_from_the_storage() {
+        let known = |device: Option<u64>, bottom, own| Counted {
+            device: device.map_or_else(|| Outcome::skipped("unknown"), |bytes| Outcome::Measured(ByteSize(bytes))),
+            busy: Outcome::skipped("unknown"),
+            bottom,
+            whole_host: false,
+            own,
+        };
+        let (local, network) = (Some(DeviceKind::Local), Some(DeviceKind::Network));
+        for (what, kind, direct, counted, believed) in [
+            ("the device moved all", local, false, known(Some(100), Some(100), Some(100)), true),
+            ("the device moved nothing", local, false, known(Some(0), Some(0), Some(0)), false),
+            ("a loop device whose file was in memory", local, true, known(Some(100), Some(3), Some(100)), false),
+            ("O_DIRECT that a filesystem only pretends", local, true, known(Some(5), None, Some(5)), false),
+            ("only the process's own count is known", local, false, known(None, None, Some(100)), true),
+            ("and it is low", local, false, known(None, None, Some(10)), false),
+            ("a share read directly", network, true, known(None, None, Some(0)), true),
+            ("a share read from the cache", network, false, known(None, None, Some(0)), false),
+            ("nothing known but direct", None, true, known(None, None, None), true),
+            ("nothing known and buffered", None, false, known(None, None, None), false),
+        ] {
+            assert_eq!(from_storage(kind, direct, 100, &counted).is_ok(), believed, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_as_one() {
+        let full = Fault::Io(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(write_fault(&full).contains("became full"));
     }
 }

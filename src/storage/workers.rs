@@ -76,7 +76,7 @@ pub fn takes_direct(file: &File, write: bool) -> bool {
 /// Writes directly, several requests at once.
 pub fn write_direct(job: &Job<'_>, file: &File) -> Result<Series, Fault> {
     let began = Instant::now();
-    together(job, began, || {
+    blocks(job, began, || {
         Ok(move |offset: u64, block: &mut [u8]| {
             job.pattern.fill(offset, block);
             let from = began.elapsed();
@@ -87,34 +87,40 @@ pub fn write_direct(job: &Job<'_>, file: &File) -> Result<Series, Fault> {
 }
 
 /// Writes through the page cache and syncs every half second; the bytes count when they are safe.
-pub fn write_buffered(job: &Job<'_>, file: &File) -> Result<Series, Fault> {
+///
+/// Two writers, so that one fills memory while the disk works for the other. (Asking the kernel to start
+/// writing early with `sync_file_range` is slower: it treats that as background work and holds it back.)
+pub fn write_buffered(job: &Job<'_>, open: impl Fn() -> io::Result<File> + Sync) -> Result<Series, Fault> {
     let began = Instant::now();
-    let mut series = Series::default();
-    let mut buffer = Aligned::new(UNIT as usize);
-    let (mut done, mut window) = (0, plan::WINDOW_LEAST);
-    while done < job.total && began.elapsed() < job.budget && !job.stop.is_set() {
-        let (from, start) = (began.elapsed(), done);
-        while done < job.total.min(start + window) && began.elapsed() < job.budget && !job.stop.is_set() {
-            let block = buffer.part(UNIT as usize);
-            job.pattern.fill(done, block);
-            file::write_all_at(file, block, done)?;
-            // The disk starts at once; where that cannot be asked for, the sync below does all.
-            let _ = file::start_sync(file, done, UNIT);
-            done += UNIT;
-            job.progress.add(UNIT);
+    together(2, |shared| {
+        let file = open()?;
+        let mut series = Series::default();
+        let mut buffer = Aligned::new(UNIT as usize);
+        let mut window = plan::WINDOW_LEAST;
+        while job.goes_on(began, shared) {
+            let Some((start, len)) = shared.claim(window, job.total) else { break };
+            let (from, mut done) = (began.elapsed(), 0);
+            // A window that was begun is finished, so that the file has no holes, unless all of it is in vain.
+            while done < len && !job.stop.is_set() {
+                let block = buffer.part(UNIT as usize);
+                job.pattern.fill(start + done, block);
+                file::write_all_at(&file, block, start + done)?;
+                done += UNIT;
+                job.progress.add(UNIT);
+            }
+            file.sync_data()?;
+            let to = began.elapsed();
+            series.add(from, to, done);
+            window = plan::next_window(done, to.saturating_sub(from));
         }
-        file.sync_data()?;
-        let to = began.elapsed();
-        series.add(from, to, done - start);
-        window = plan::next_window(done - start, to.saturating_sub(from));
-    }
-    Ok(series)
+        Ok(series)
+    })
 }
 
 /// Reads and checks every byte; each worker has a handle of its own.
 pub fn read(job: &Job<'_>, path: &Path, direct: bool) -> Result<Series, Fault> {
     let began = Instant::now();
-    together(job, began, || {
+    blocks(job, began, || {
         let file = file::open(path, direct)?;
         Ok(move |offset: u64, block: &mut [u8]| {
             let from = began.elapsed();
@@ -125,37 +131,59 @@ pub fn read(job: &Job<'_>, path: &Path, direct: bool) -> Result<Series, Fault> {
     })
 }
 
-/// Runs `job.lanes` workers that take the next block of the file each, until it ends, time is up or one fails.
-fn together<B>(job: &Job<'_>, began: Instant, make: impl Fn() -> Result<B, Fault> + Sync) -> Result<Series, Fault>
+/// What workers on one file share: the next place, and whether one of them failed.
+#[derive(Default)]
+struct Shared {
+    next: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl Shared {
+    /// The next `len` bytes of a file of `total`, or what is left; none at its end.
+    fn claim(&self, len: u64, total: u64) -> Option<(u64, u64)> {
+        let start = self.next.fetch_add(len, Ordering::Relaxed);
+        (start < total).then(|| (start, len.min(total - start)))
+    }
+}
+
+impl Job<'_> {
+    fn goes_on(&self, began: Instant, shared: &Shared) -> bool {
+        began.elapsed() < self.budget && !self.stop.is_set() && !shared.broken.load(Ordering::Relaxed)
+    }
+}
+
+/// Moves block after block with `job.lanes` workers until the file ends, time is up or one fails.
+fn blocks<B>(job: &Job<'_>, began: Instant, make: impl Fn() -> Result<B, Fault> + Sync) -> Result<Series, Fault>
 where
     B: FnMut(u64, &mut [u8]) -> Result<(Duration, Duration), Fault>,
 {
-    let (next, broken) = (AtomicU64::new(0), AtomicBool::new(false));
-    let work = || {
+    together(job.lanes, |shared| {
         let mut step = make()?;
         let mut series = Series::default();
         let mut buffer = Aligned::new(LARGEST as usize);
         let mut len = UNIT;
-        while began.elapsed() < job.budget && !job.stop.is_set() && !broken.load(Ordering::Relaxed) {
-            let offset = next.fetch_add(len, Ordering::Relaxed);
-            if offset >= job.total {
-                break;
-            }
-            let size = len.min(job.total - offset);
-            let (from, to) = step(offset, buffer.part(size as usize)).inspect_err(|_| broken.store(true, Ordering::Relaxed))?;
+        while job.goes_on(began, shared) {
+            let Some((offset, size)) = shared.claim(len, job.total) else { break };
+            let (from, to) = step(offset, buffer.part(size as usize))?;
             series.add(from, to, size);
             job.progress.add(size);
             len = plan::next_request(len, to.saturating_sub(from));
         }
         Ok(series)
-    };
+    })
+}
+
+/// Runs `lanes` workers and puts their series together; the first fault ends all.
+fn together(lanes: usize, work: impl Fn(&Shared) -> Result<Series, Fault> + Sync) -> Result<Series, Fault> {
+    let shared = Shared::default();
+    let guarded = || work(&shared).inspect_err(|_| shared.broken.store(true, Ordering::Relaxed));
     thread::scope(|scope| {
         let mut workers = Vec::new();
-        for _ in 0..job.lanes.max(1) {
-            match thread::Builder::new().name("storage".to_owned()).spawn_scoped(scope, work) {
+        for _ in 0..lanes.max(1) {
+            match thread::Builder::new().name("storage".to_owned()).spawn_scoped(scope, guarded) {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
-                    broken.store(true, Ordering::Relaxed);
+                    shared.broken.store(true, Ordering::Relaxed);
                     return Err(Fault::Io(error));
                 }
             }

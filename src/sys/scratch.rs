@@ -192,11 +192,20 @@ impl Owner {
         match marker.try_lock() {
             Ok(()) => Some(true),
             Err(TryLockError::WouldBlock) => Some(false),
-            Err(TryLockError::Error(_)) if self.boot.is_empty() || boot().is_empty() => None,
-            Err(TryLockError::Error(_)) if self.boot != boot() => Some(true),
-            Err(TryLockError::Error(_)) if self.start.is_empty() => None,
-            Err(TryLockError::Error(_)) => Some(start_of(self.pid).as_ref() != Some(&self.start)),
+            Err(TryLockError::Error(_)) => self.is_gone_by_process(&boot()),
         }
+    }
+
+    /// The same where the filesystem has no locks, by this host's processes; `boot` is its present start.
+    fn is_gone_by_process(&self, boot: &str) -> Option<bool> {
+        if self.boot.is_empty() || boot.is_empty() {
+            return None;
+        }
+        if self.boot != boot {
+            return Some(true);
+        }
+        // A process id is used again, its start time is not.
+        (!self.start.is_empty()).then(|| start_of(self.pid).as_ref() != Some(&self.start))
     }
 }
 
@@ -249,4 +258,153 @@ fn remove_marker(dir: &Path) -> bool {
         let _ = fs::remove_file(marker);
     }
     fs::remove_dir(dir).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::file::symlink;
+
+    const NOTHING: Swept = Swept { directories: 0, bytes: 0 };
+
+    fn count(dir: &Path) -> usize {
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    /// What a run leaves behind that was killed: the lock is free and nothing was removed.
+    fn killed(dir: &Path) -> PathBuf {
+        let mut scratch = Scratch::create(dir).unwrap();
+        fs::write(scratch.file("data"), [1; 1000]).unwrap();
+        scratch.lock = None;
+        let path = scratch.path.clone();
+        std::mem::forget(scratch);
+        path
+    }
+
+    fn rewrite(dir: &Path, change: impl Fn(&mut Owner)) {
+        let mut owner = Owner::this();
+        change(&mut owner);
+        fs::write(dir.join(MARKER), owner.to_text()).unwrap();
+    }
+
+    fn make_old(dir: &Path) {
+        let at = SystemTime::now() - ABANDONED - Duration::from_secs(60);
+        OpenOptions::new().write(true).open(dir.join(MARKER)).unwrap().set_modified(at).unwrap();
+    }
+
+    #[test]
+    fn it_is_gone_with_its_files_when_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path()).unwrap();
+        assert!(is_our_name(scratch.path().file_name().unwrap().to_str().unwrap()));
+        fs::write(scratch.file("a"), "x").unwrap();
+        fs::write(scratch.file("../b/c d"), "x").unwrap();
+        assert_eq!(scratch.file("../b/c d").parent(), Some(scratch.path()), "a name never leads out");
+        drop(scratch);
+        assert_eq!(count(dir.path()), 0);
+        assert!(Scratch::create(&dir.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn a_living_one_is_not_swept_and_a_killed_one_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let alive = Scratch::create(dir.path()).unwrap();
+        fs::write(alive.file("a"), "x").unwrap();
+        killed(dir.path());
+        assert_eq!(sweep(dir.path()).unwrap(), Swept { directories: 1, bytes: 1000 });
+        assert_eq!(sweep(dir.path()).unwrap(), NOTHING);
+        assert!(alive.file("a").exists());
+        drop(alive);
+        assert_eq!(count(dir.path()), 0);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_never_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let marker = Owner::this().to_text();
+        for name in [".weaklink-0123456789ABCDEF", ".weaklink-0123", ".weaklink-0123456789abcdef0", "weaklink-0123456789abcdef"] {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join(MARKER), &marker).unwrap();
+        }
+        fs::create_dir(at(".weaklink-0000000000000001")).unwrap();
+        fs::write(at(".weaklink-0000000000000001").join("weaklink-data"), "no marker").unwrap();
+        fs::create_dir(at(".weaklink-0000000000000002")).unwrap();
+        fs::write(at(".weaklink-0000000000000002").join(MARKER), "another program's file").unwrap();
+        fs::write(at(".weaklink-0000000000000003"), "a file").unwrap();
+        let before = count(dir.path());
+        assert_eq!(sweep(dir.path()).unwrap(), NOTHING);
+        assert_eq!(count(dir.path()), before);
+        assert!(at(".weaklink-0000000000000001").join("weaklink-data").exists());
+    }
+
+    #[test]
+    fn symlinks_are_not_followed() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let victim = killed(other.path());
+        let file = other.path().join("weaklink-precious");
+        fs::write(&file, "x").unwrap();
+        // A directory link of our name, a marker that is a link, and a data file that is one.
+        symlink(&victim, &dir.path().join(".weaklink-0000000000000001")).unwrap();
+        fs::create_dir(dir.path().join(".weaklink-0000000000000002")).unwrap();
+        symlink(&victim.join(MARKER), &dir.path().join(".weaklink-0000000000000002").join(MARKER)).unwrap();
+        let mine = killed(dir.path());
+        symlink(&file, &mine.join("weaklink-link")).unwrap();
+        assert_eq!(sweep(dir.path()).unwrap(), Swept { directories: 0, bytes: 1000 });
+        assert!(file.exists() && victim.join("weaklink-data").exists());
+        assert_eq!(count(dir.path()), 3, "the links are left where they are");
+        assert!(mine.join(MARKER).exists(), "a directory that is not empty keeps its marker");
+    }
+
+    #[test]
+    fn foreign_files_in_our_directory_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = killed(dir.path());
+        fs::write(path.join("photo.jpg"), "x").unwrap();
+        fs::create_dir(path.join("weaklink-folder")).unwrap();
+        sweep(dir.path()).unwrap();
+        assert!(path.join("photo.jpg").exists() && path.join("weaklink-folder").exists());
+        assert!(!path.join("weaklink-data").exists());
+    }
+
+    #[test]
+    fn another_hosts_directory_is_left_for_a_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = killed(dir.path());
+        rewrite(&path, |owner| owner.host = "nas".to_owned());
+        assert_eq!(sweep(dir.path()).unwrap(), NOTHING);
+        make_old(&path);
+        assert_eq!(sweep(dir.path()).unwrap().directories, 1);
+    }
+
+    #[test]
+    fn a_marker_that_was_never_finished_is_left_for_a_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = killed(dir.path());
+        fs::write(path.join(MARKER), "").unwrap();
+        assert_eq!(sweep(dir.path()).unwrap(), NOTHING);
+        make_old(&path);
+        assert_eq!(sweep(dir.path()).unwrap().directories, 1);
+    }
+
+    #[test]
+    fn a_marker_says_the_same_when_read_again() {
+        let owner = Owner::this();
+        assert_eq!(Owner::from_text(&owner.to_text()), Some(owner.clone()));
+        assert_eq!(Owner::from_text(&owner.to_text().replace("end\n", "")), None);
+        assert_eq!(Owner::from_text("pid 1"), None);
+    }
+
+    #[test]
+    fn without_locks_the_process_decides() {
+        let owner = Owner { boot: "b".to_owned(), start: "5".to_owned(), ..Owner::this() };
+        assert_eq!(owner.is_gone_by_process("another"), Some(true), "the host was started again");
+        assert_eq!(owner.is_gone_by_process(""), None);
+        assert_eq!(owner.is_gone_by_process("b"), Some(true), "the process id belongs to a later process");
+        assert_eq!(Owner { start: String::new(), ..owner.clone() }.is_gone_by_process("b"), None);
+        // Where the system tells when a process started, the living one is known.
+        if let Some(start) = start_of(std::process::id()) {
+            assert_eq!(Owner { start, ..owner }.is_gone_by_process("b"), Some(false));
+        }
+    }
 }

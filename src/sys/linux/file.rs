@@ -1,5 +1,5 @@
 //! Files past the page cache, the room on a filesystem, and the device that a path is on.
-#![expect(unsafe_code, reason = "statvfs, posix_fadvise, sync_file_range and fallocate have no safe form in std")]
+#![expect(unsafe_code, reason = "statvfs, posix_fadvise and fallocate have no safe form in std")]
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -40,6 +40,11 @@ pub fn open(path: &Path, direct: bool) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(direct)).open(path)
 }
 
+/// Opens a file that [`create`] made once more, for writing through the cache.
+pub fn reopen(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).custom_flags(flags(false)).open(path)
+}
+
 const fn flags(direct: bool) -> i32 {
     if direct { libc::O_DIRECT | libc::O_NOFOLLOW } else { libc::O_NOFOLLOW }
 }
@@ -59,13 +64,6 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     let len = libc::off64_t::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the descriptor is open for the call, which touches no memory of ours.
     result(unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, len) })
-}
-
-/// Starts to write a range of the file out of the page cache, without waiting for it.
-pub fn start_sync(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    let [offset, len] = [offset, len].map(|v| libc::off64_t::try_from(v).unwrap_or(libc::off64_t::MAX));
-    // SAFETY: the descriptor is open for the call, which touches no memory of ours.
-    result(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) })
 }
 
 /// Asks the kernel to forget what it holds of the file; what is not yet on the disk stays.
@@ -113,7 +111,6 @@ mod tests {
         // Not every filesystem can set room aside; where it cannot, it says so and nothing is lost.
         let _ = reserve(&file, 8192);
         write_all_at(&file, &[7; 4096], 4096).unwrap();
-        start_sync(&file, 0, 8192).unwrap();
         file.sync_data().unwrap();
         drop_cache(&file).unwrap();
         let mut data = [0; 4096];

@@ -28,6 +28,11 @@ pub fn open(path: &Path, direct: bool) -> io::Result<File> {
     options(OpenOptions::new().read(true), direct)?.open(path)
 }
 
+/// Opens a file that [`create`] made once more, for writing through the cache.
+pub fn reopen(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
 #[cfg(windows)]
 fn options(options: &mut OpenOptions, direct: bool) -> io::Result<&mut OpenOptions> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -70,11 +75,6 @@ pub fn read_exact_at(mut file: &File, data: &mut [u8], offset: u64) -> io::Resul
 /// Sets room aside for the file: not possible here.
 pub fn reserve(_file: &File, _len: u64) -> io::Result<()> {
     unknown("set room aside for a file")
-}
-
-/// Starts to write a range out of the cache: not possible here.
-pub fn start_sync(_file: &File, _offset: u64, _len: u64) -> io::Result<()> {
-    unknown("start to write a part of a file")
 }
 
 /// Asks the system to forget what it holds of the file: not possible here.
