@@ -276,7 +276,9 @@ fn every_code_can_be_explained_and_an_unknown_one_is_told() {
 #[test]
 fn a_file_that_is_no_report_is_one_clear_sentence() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, text) in [("empty", ""), ("text", "hello"), ("other", "{\"schema\":{\"name\":\"x\",\"version\":{\"major\":1,\"minor\":0}}}")] {
+    for (name, text) in
+        [("empty", ""), ("text", "hello"), ("other", "{\"schema\":{\"name\":\"x\",\"version\":{\"major\":1,\"minor\":0}}}")]
+    {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         let (code, out, err) = run(&["judge", path.to_str().unwrap()]);

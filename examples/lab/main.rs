@@ -41,7 +41,12 @@ fn main() -> ExitCode {
     match scenario::play(scenario, &program, &extra) {
         Ok(outcome) => {
             print!("{}", outcome.report);
-            println!("\n(`run` ended with {:?} after {:.1} s; expected: {})", outcome.code, outcome.elapsed.as_secs_f64(), scenario.expect.join(" or "));
+            println!(
+                "\n(`run` ended with {:?} after {:.1} s; expected: {})",
+                outcome.code,
+                outcome.elapsed.as_secs_f64(),
+                scenario.expect.join(" or ")
+            );
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -121,7 +121,10 @@ impl Lab {
     fn cable(&self, host: &str, host_mtu: u32, port: &str, port_mtu: u32) -> io::Result<()> {
         let (host, switch) = (self.ns(host), self.ns("sw"));
         let (host_mtu, port_mtu) = (host_mtu.to_string(), port_mtu.to_string());
-        let link = ["link", "add", "eth0", "netns", &host, "mtu", &host_mtu, "type", "veth", "peer", "name", port, "netns", &switch, "mtu", &port_mtu];
+        let link = [
+            "link", "add", "eth0", "netns", &host, "mtu", &host_mtu, "type", "veth", "peer", "name", port, "netns", &switch,
+            "mtu", &port_mtu,
+        ];
         run("ip", &link)?;
         run("ip", &["-n", &host, "link", "set", "eth0", "up"])?;
         run("ip", &["-n", &switch, "link", "set", port, "up"])?;
@@ -183,7 +186,11 @@ impl Lab {
         // Classic BPF: load a random word, drop when it is above the threshold.
         let program = format!("4,32 0 0 4294963256,37 1 0 {keep},6 0 0 0,6 0 0 2");
         self.inside("sw", "tc", &["qdisc", "replace", "dev", port, "clsact"])?;
-        self.inside("sw", "tc", &["filter", "replace", "dev", port, "ingress", "pref", "1", "handle", "1", "bpf", "da", "bytecode", &program])?;
+        self.inside(
+            "sw",
+            "tc",
+            &["filter", "replace", "dev", port, "ingress", "pref", "1", "handle", "1", "bpf", "da", "bytecode", &program],
+        )?;
         Ok(())
     }
 
@@ -301,7 +308,10 @@ impl Running {
                     }
                 }
                 Err(_) => {
-                    return Err(io::Error::other(format!("no line with {text:?} within {time:?}; it said: {}", self.seen.join(" | "))));
+                    return Err(io::Error::other(format!(
+                        "no line with {text:?} within {time:?}; it said: {}",
+                        self.seen.join(" | ")
+                    )));
                 }
             }
         }

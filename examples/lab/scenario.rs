@@ -22,12 +22,20 @@ pub struct Scenario {
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "healthy", what: "a clean 2.5G link", expect: &["none.at-line-rate"] },
     Scenario { name: "slow-hop", what: "a 1G hop between two 2.5G ports", expect: &["network.hop-slower-than-links"] },
-    Scenario { name: "black-hole", what: "9000 at both ends, a silent switch port with 1500", expect: &["network.mtu-black-hole"] },
+    Scenario {
+        name: "black-hole",
+        what: "9000 at both ends, a silent switch port with 1500",
+        expect: &["network.mtu-black-hole"],
+    },
     Scenario { name: "mtu-mismatch", what: "9000 at the PC, 1500 at the NAS", expect: &["network.mtu-mismatch"] },
     Scenario { name: "nas-write", what: "a NAS disk that writes 52 MB/s behind a 1G link", expect: &["disk.nas-write"] },
     Scenario { name: "nas-read", what: "a NAS disk that reads 52 MB/s behind a 1G link", expect: &["disk.nas-read"] },
     Scenario { name: "ssh-cipher", what: "SSH slower than a 2.5G link for its encryption", expect: &["cpu.ssh-encryption"] },
-    Scenario { name: "starved-agent", what: "a NAS whose agent gets a few per cent of a core", expect: &["cpu.network-stack-core"] },
+    Scenario {
+        name: "starved-agent",
+        what: "a NAS whose agent gets a few per cent of a core",
+        expect: &["cpu.network-stack-core"],
+    },
     Scenario { name: "upload-loss", what: "1 % of the frames from the PC are lost", expect: &["network.loss"] },
     Scenario { name: "small-files", what: "many small files over SSH", expect: &["protocol.small-files-latency"] },
 ];

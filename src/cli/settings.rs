@@ -71,7 +71,11 @@ fn run_code(args: &RunArgs) -> Result<PairingCode, Unusable> {
         let mut text = String::new();
         let _ = write!(std::io::stderr(), "Pairing code (printed by `weaklink serve` on the NAS): ");
         let _ = std::io::stderr().flush();
-        std::io::stdin().lock().take(CODE_FILE_MOST).read_line(&mut text).map_err(|e| unusable(format!("cannot read the code: {e}")))?;
+        std::io::stdin()
+            .lock()
+            .take(CODE_FILE_MOST)
+            .read_line(&mut text)
+            .map_err(|e| unusable(format!("cannot read the code: {e}")))?;
         (text, "your input".to_owned())
     } else {
         return Err(unusable(format!(
@@ -179,7 +183,8 @@ fn width(terminal: bool) -> usize {
 
 /// Whether the locale can show more than ASCII; an unset locale on Windows and macOS can.
 fn unicode() -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     match locale {
         Some(locale) => {
             let locale = locale.to_ascii_lowercase();

@@ -12,17 +12,15 @@
 pub mod fileset;
 pub mod lane;
 
-pub mod mounts;
 pub mod mounted;
+pub mod mounts;
 mod place;
 pub mod raw;
 mod series;
 mod sink;
-
 
 pub use fileset::CopySpec;
 pub use lane::{LaneDriver, Opened, Progress, RungPlan};
 
 pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};
-

@@ -68,7 +68,8 @@ fn line_rate(document: &Document, role: Role) -> Option<BitRate> {
     };
     let link = document.measurements.link.measured().and_then(|section| section.of(role).measured());
     stated.or_else(|| link?.stated_speed_bps).or_else(|| {
-        link?.stack
+        link?
+            .stack
             .iter()
             .filter(|interface| !interface.kind.speed_is_no_evidence())
             .find_map(|interface| interface.speed_bps.measured().map(|fact| fact.value))

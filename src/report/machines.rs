@@ -149,7 +149,9 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
             format!("{} file{plural}, {} in {}", copied.files, copied.bytes, copied.elapsed_us)
         }),
         show(&|copied| copied.per_file_us.map(|each| each.to_string()).unwrap_or_default()),
-        show(&|copied| cell(&copied.verified_bytes, |bytes| if bytes.0 >= copied.bytes.0 { "all".into() } else { bytes.to_string() })),
+        show(&|copied| {
+            cell(&copied.verified_bytes, |bytes| if bytes.0 >= copied.bytes.0 { "all".into() } else { bytes.to_string() })
+        }),
     ]
 }
 

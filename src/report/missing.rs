@@ -125,8 +125,13 @@ fn words(field: &str) -> String {
 /// What a member of a list is called: its name, its kind, its way, or its place in the list.
 fn item_name(item: &Value, position: usize) -> String {
     let text = |field: &str| item.get(field).and_then(Value::as_str).map(str::to_owned);
-    let way = || text("from").zip(text("to")).map(|(from, to)| format!("{} {from} → {to}", text("direction").unwrap_or_default()));
-    way().or_else(|| text("name")).or_else(|| text("cipher")).or_else(|| text("kind")).unwrap_or_else(|| format!("{}", position + 1))
+    let way =
+        || text("from").zip(text("to")).map(|(from, to)| format!("{} {from} → {to}", text("direction").unwrap_or_default()));
+    way()
+        .or_else(|| text("name"))
+        .or_else(|| text("cipher"))
+        .or_else(|| text("kind"))
+        .unwrap_or_else(|| format!("{}", position + 1))
 }
 
 #[cfg(test)]

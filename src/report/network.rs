@@ -25,7 +25,8 @@ pub(super) fn links(document: &Document, view: &mut View) {
     let mut facts = Vec::new();
     for (role, link) in &ends {
         facts.push((format!("{} route", role.title()), route(link)));
-        facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
+        facts
+            .extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
         for interface in &link.stack {
             let name = format!("{} {}", role.title(), interface.name);
             table.rows.push(interface_row(&name, interface));
@@ -131,7 +132,8 @@ fn interface_facts(interface: &Interface) -> Option<String> {
 
 /// Whether a counter only says that traffic flowed.
 fn is_plain(name: &str) -> bool {
-    let tells = ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
+    let tells =
+        ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
     let name = name.to_ascii_lowercase();
     !tells.iter().any(|part| name.contains(part))
 }
@@ -145,8 +147,17 @@ fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
         ("ports in it", bond.active_ports.map(|count| count.to_string()).unwrap_or_default()),
     ];
     view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
-    let mut table =
-        Table::new(&["port", "link", "speed", "duplex", "in use", "failures", "aggregator", "churn", "LACP state, ours / theirs"]);
+    let mut table = Table::new(&[
+        "port",
+        "link",
+        "speed",
+        "duplex",
+        "in use",
+        "failures",
+        "aggregator",
+        "churn",
+        "LACP state, ours / theirs",
+    ]);
     table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
     view.table(table);
 }
@@ -261,9 +272,10 @@ fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec
 
 /// How many segments were sent again, all streams together.
 fn sent_again(stats: &[TcpStats]) -> Option<String> {
-    let again = stats.iter().filter_map(|stream| stream.retransmits).fold(None, |sum: Option<u64>, count| {
-        Some(sum.unwrap_or(0).saturating_add(count))
-    })?;
+    let again = stats
+        .iter()
+        .filter_map(|stream| stream.retransmits)
+        .fold(None, |sum: Option<u64>, count| Some(sum.unwrap_or(0).saturating_add(count)))?;
     let sent = stats.iter().filter_map(|stream| stream.segments_out).fold(0u64, u64::saturating_add);
     if again > 0 && sent > 0 {
         Some(format!("{again} ({})", percent(again as f64 / sent as f64)))

@@ -151,7 +151,8 @@ impl Page {
             let mut head = wrap(&item.head, limit).into_iter();
             let first = head.next().unwrap_or_default();
             let bold = item.tone != Tone::Plain;
-            let line = format!("{}  {}", self.paint(&pad(&item.mark, mark), item.tone, bold), self.paint(&first, Tone::Plain, bold));
+            let line =
+                format!("{}  {}", self.paint(&pad(&item.mark, mark), item.tone, bold), self.paint(&first, Tone::Plain, bold));
             self.line(2, &line);
             for rest in head {
                 let rest = self.paint(&rest, Tone::Plain, bold);
@@ -219,9 +220,8 @@ impl Page {
     /// Whether the columns have room: at most one of them, the widest, may have to wrap.
     fn fits(&self, table: &Table) -> bool {
         let cell = |row: &[String], column: usize| row.get(column).map_or(0, |cell| columns(cell));
-        let widths = (0..table.header.len()).map(|column| {
-            table.rows.iter().map(|row| cell(row, column)).chain([cell(&table.header, column)]).max().unwrap_or(0)
-        });
+        let widths = (0..table.header.len())
+            .map(|column| table.rows.iter().map(|row| cell(row, column)).chain([cell(&table.header, column)]).max().unwrap_or(0));
         let mut widths: Vec<_> = widths.collect();
         widths.sort_unstable();
         let widest = widths.pop().unwrap_or(0);

@@ -142,7 +142,10 @@ impl Agent {
             drop(Scratch::create(dir).map_err(fault)?);
             let swept = crate::sys::sweep(dir).map_err(fault)?;
             if swept.directories > 0 {
-                notes.push(format!("removed {} of test files that an earlier run left behind", crate::units::ByteSize(swept.bytes)));
+                notes.push(format!(
+                    "removed {} of test files that an earlier run left behind",
+                    crate::units::ByteSize(swept.bytes)
+                ));
             }
         }
         let first = SocketAddr::new(settings.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), settings.port);
@@ -163,7 +166,12 @@ impl Agent {
             };
             SessionError::Bind { address: first.to_string(), error, hint }
         };
-        let listener = TcpListener::from_std(listener.map_err(fault)?).map_err(fault)?;
+        let listener = listener.map_err(fault)?;
+        // Accepted sockets inherit it: a socket that began with BBR keeps BBR's pacing after a change.
+        let available = crate::cpu::describe().tcp.measured().map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
+        let congestion = crate::throughput::congestion_to_use(&available);
+        let _ = crate::throughput::prepare(&listener, &crate::throughput::SocketSpec { mss_clamp: None, congestion });
+        let listener = TcpListener::from_std(listener).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let udp = mtu::Listener::bind(address).map_err(|error| format!("cannot listen on UDP {address}: {error}"));
         if let Err(reason) = &udp {
@@ -250,7 +258,10 @@ impl Shared {
             }
             Kind::Control if hello.version.major == PROTOCOL.major => self.pair(socket, peer).await,
             Kind::Control => {
-                (self.tell)(AgentEvent::Rejected(peer, "it speaks another version of the protocol; install the same weaklink at both ends".to_owned()));
+                (self.tell)(AgentEvent::Rejected(
+                    peer,
+                    "it speaks another version of the protocol; install the same weaklink at both ends".to_owned(),
+                ));
                 let _ = timeout(GREETING, socket.write_all(&Hello::new(Kind::OtherVersion).encode())).await;
                 None
             }
@@ -397,7 +408,10 @@ impl AgentSession {
 
     fn issue(&mut self, count: u32) -> Reply {
         if count > crate::wire::message::MOST_STREAMS {
-            return Reply::Refused(format!("{count} streams are more than the {} that an agent takes", crate::wire::message::MOST_STREAMS));
+            return Reply::Refused(format!(
+                "{count} streams are more than the {} that an agent takes",
+                crate::wire::message::MOST_STREAMS
+            ));
         }
         let tokens: Result<Vec<Token>, SessionError> = (0..count).map(|_| random_token()).collect();
         match tokens {
@@ -427,7 +441,9 @@ impl AgentSession {
                     Ok(Some((token, socket))) => {
                         self.waiting.insert(token, socket);
                     }
-                    _ => return Err(format!("{} of {} data connections did not arrive", tokens.len() - found.len(), tokens.len())),
+                    _ => {
+                        return Err(format!("{} of {} data connections did not arrive", tokens.len() - found.len(), tokens.len()));
+                    }
                 }
             }
         }

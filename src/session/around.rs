@@ -1,6 +1,5 @@
 //! What a host sees around a phase: its CPU and its interfaces' counters.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::cpu::Sampler;
@@ -48,5 +47,5 @@ impl Bracket {
 
 /// This host's own files.
 pub fn tree() -> Tree {
-    Tree::new(Path::new("/"))
+    Tree::system()
 }

@@ -133,7 +133,12 @@ pub async fn greet(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Res
     match within(socket.read_exact(&mut hello)).await {
         Ok(_) => {}
         // A server of another protocol hangs up, or waits for more of its own: it is there, but not ours.
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::TimedOut | std::io::ErrorKind::ConnectionReset) => {
+        Err(e)
+            if matches!(
+                e.kind(),
+                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::TimedOut | std::io::ErrorKind::ConnectionReset
+            ) =>
+        {
             return Err(HandshakeError::Foreign);
         }
         Err(e) => return Err(e.into()),
@@ -197,7 +202,9 @@ impl<Out: Message, In: Message> Channel<Out, In> {
     pub async fn receive(&mut self) -> Result<In, String> {
         match self.inbox.recv().await {
             Some(message) => Ok(message),
-            None => Err(self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "it hung up".to_owned())),
+            None => {
+                Err(self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "it hung up".to_owned()))
+            }
         }
     }
 
@@ -207,7 +214,11 @@ impl<Out: Message, In: Message> Channel<Out, In> {
     }
 }
 
-async fn write_all<Out: Message>(mut socket: OwnedWriteHalf, transport: Arc<StatelessTransportState>, mut outgoing: mpsc::Receiver<Vec<u8>>) {
+async fn write_all<Out: Message>(
+    mut socket: OwnedWriteHalf,
+    transport: Arc<StatelessTransportState>,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+) {
     let mut ticks = interval(ALIVE_EVERY);
     let mut nonce = 0u64;
     let mut buffer = vec![0; 65_535];

@@ -41,13 +41,17 @@ pub enum SessionError {
         error: io::Error,
     },
     /// Something else listens on the port.
-    #[error("{address} answers, but not as weaklink does: another program has this port; give the port that `weaklink serve` printed as HOST:PORT")]
+    #[error(
+        "{address} answers, but not as weaklink does: another program has this port; give the port that `weaklink serve` printed as HOST:PORT"
+    )]
     Foreign {
         /// Who was asked.
         address: String,
     },
     /// The two ends are of different times.
-    #[error("{address} speaks version {theirs} of the protocol and this weaklink version {ours}: install the same weaklink at both ends")]
+    #[error(
+        "{address} speaks version {theirs} of the protocol and this weaklink version {ours}: install the same weaklink at both ends"
+    )]
     OtherVersion {
         /// Who was asked.
         address: String,

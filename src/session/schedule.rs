@@ -105,8 +105,7 @@ mod tests {
     fn every_combination_keeps_its_promise() {
         for depth in [Depth::Quick, Depth::Normal, Depth::Thorough] {
             for bits in 0..16u8 {
-                let wanted =
-                    Wanted { nas_dir: bits & 1 > 0, pc_dir: bits & 2 > 0, mounted: bits & 4 > 0, ssh: bits & 8 > 0 };
+                let wanted = Wanted { nas_dir: bits & 1 > 0, pc_dir: bits & 2 > 0, mounted: bits & 4 > 0, ssh: bits & 8 > 0 };
                 let times = Times::plan(depth, wanted);
                 assert!(times.total(wanted) + OVERHEAD <= promise(depth) + Duration::from_secs(9), "{depth:?} {wanted:?}");
                 assert!(times.pass >= Duration::from_millis(400));

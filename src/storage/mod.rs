@@ -16,4 +16,4 @@ pub mod workers;
 
 pub use device::describe;
 pub use plan::{Progress, allowance};
-pub use runner::{Spec, Written, read, run, write};
+pub use runner::{CpuWatch, RunSpec, Spec, Written, read, run, write};

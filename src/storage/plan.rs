@@ -15,6 +15,9 @@ pub const LEAST: u64 = 16 << 20;
 const RESERVE: u64 = 256 << 20;
 /// … and in percent of the filesystem: what ext4 keeps for root by default.
 const RESERVE_PERCENT: u64 = 5;
+
+/// No filesystem needs more than this: 5 % of a large array would be hundreds of gigabytes.
+const RESERVE_MOST: u64 = 16 << 30;
 /// On a small filesystem the fixed reserve would be all of it: there it is this part of the size.
 const SMALL_PART: u64 = 4;
 /// Where the system does not tell how much is free, no more than this is written.
@@ -53,7 +56,7 @@ impl Progress {
     }
 }
 
-/// How many of `max_bytes` may be written so that a reserve stays free: 5 % and at least 256 MiB, on a small
+/// How many of `max_bytes` may be written so that a reserve stays free: 5 % but no more than 16 GiB and at least 256 MiB, on a small
 /// filesystem a quarter of it instead. Without `room` (the system does not tell) at most 256 MiB.
 ///
 /// The error is one sentence for the report.
@@ -63,7 +66,7 @@ pub fn allowance(room: Option<Room>, max_bytes: u64) -> Result<u64, String> {
         return Err(format!("a disk test needs at least {least}, but only {asked} may be written: allow more data"));
     }
     let Some(room) = room else { return Ok(max_bytes.min(BLIND) / UNIT * UNIT) };
-    let reserve = (room.total / 100 * RESERVE_PERCENT).max(RESERVE.min(room.total / SMALL_PART));
+    let reserve = (room.total / 100 * RESERVE_PERCENT).min(RESERVE_MOST).max(RESERVE.min(room.total / SMALL_PART));
     let usable = room.free.saturating_sub(reserve) / UNIT * UNIT;
     if usable < LEAST {
         let [free, reserve, least] = [room.free, reserve, LEAST].map(ByteSize);

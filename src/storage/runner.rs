@@ -12,6 +12,7 @@ use super::series::{self, Series};
 use super::tree::Root;
 use super::workers::{self, Fault, Job};
 use crate::model::Outcome;
+use crate::model::cpu::CpuWindow;
 use crate::model::storage::{DeviceKind, DiskResult, Transfer};
 use crate::pattern::Pattern;
 use crate::sys::{self, PREFIX, Scratch, Stop, file};
@@ -54,9 +55,30 @@ impl Written {
     }
 }
 
-/// Tests the storage of `dir`: removes what a killed run left there, writes for `budget_each`, reads for
-/// `budget_each`, and leaves nothing.
-pub fn run(dir: &Path, max_bytes: ByteSize, budget_each: Duration, stop: &Stop, progress: &Progress) -> DiskResult {
+/// Ends the watch on the processors and says what they did.
+pub type CpuWatch = Box<dyn FnOnce() -> Outcome<CpuWindow>>;
+
+/// What a whole test of a directory is to do.
+pub struct RunSpec<'a> {
+    /// No more than this is written.
+    pub max_bytes: ByteSize,
+    /// The time for writing, and again for reading.
+    pub budget_each: Duration,
+    /// Begins to watch the processors, for each of both.
+    pub watch: &'a dyn Fn() -> CpuWatch,
+}
+
+impl std::fmt::Debug for RunSpec<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunSpec")
+            .field("max_bytes", &self.max_bytes)
+            .field("budget_each", &self.budget_each)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tests the storage of `dir`: removes what a killed run left there, writes, reads, and leaves nothing.
+pub fn run(dir: &Path, run: &RunSpec<'_>, stop: &Stop, progress: &Progress) -> DiskResult {
     // What cannot be swept hinders nothing.
     let _ = sys::sweep(dir);
     let device = device::describe(dir);
@@ -68,10 +90,20 @@ pub fn run(dir: &Path, max_bytes: ByteSize, budget_each: Duration, stop: &Stop, 
         }
     };
     let seed = RandomState::new().build_hasher().finish();
-    let spec = Spec { dir: scratch.path().to_path_buf(), max_bytes: max_bytes.0, budget: budget_each, seed };
-    match write(&spec, stop, progress) {
-        Outcome::Measured((transfer, written)) => {
-            DiskResult { device, write: Outcome::Measured(transfer), read: read(&written, budget_each, stop, progress) }
+    let spec = Spec { dir: scratch.path().to_path_buf(), max_bytes: run.max_bytes.0, budget: run.budget_each, seed };
+    let cpu = (run.watch)();
+    let result = write(&spec, stop, progress);
+    let cpu = cpu();
+    match result {
+        Outcome::Measured((mut transfer, written)) => {
+            transfer.cpu = cpu;
+            let cpu = (run.watch)();
+            let mut read = read(&written, run.budget_each, stop, progress);
+            let cpu = cpu();
+            if let Some(read) = read.measured_mut() {
+                read.cpu = cpu;
+            }
+            DiskResult { device, write: Outcome::Measured(transfer), read }
         }
         other => {
             let read = Outcome::skipped("nothing was written that could be read back");
@@ -252,6 +284,14 @@ mod tests {
 
     const SHORT: Duration = Duration::from_secs(20);
 
+    fn unwatched() -> CpuWatch {
+        Box::new(|| Outcome::skipped("not sampled"))
+    }
+
+    fn short(max_bytes: u64) -> RunSpec<'static> {
+        RunSpec { max_bytes: ByteSize(max_bytes), budget_each: SHORT, watch: &unwatched }
+    }
+
     fn spec(scratch: &Scratch) -> Spec {
         Spec { dir: scratch.path().to_path_buf(), max_bytes: plan::LEAST, budget: SHORT, seed: 7 }
     }
@@ -269,7 +309,7 @@ mod tests {
     fn a_run_writes_all_that_is_allowed_reads_it_back_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let progress = Progress::new();
-        let result = run(dir.path(), ByteSize(plan::LEAST), SHORT, &Stop::new(), &progress);
+        let result = run(dir.path(), &short(plan::LEAST), &Stop::new(), &progress);
         let write = result.write.measured().unwrap();
         assert_eq!(write.bytes, ByteSize(plan::LEAST));
         assert!(write.bins.bytes.iter().sum::<u64>().abs_diff(plan::LEAST) <= 1);
@@ -307,7 +347,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stop = Stop::new();
         stop.set();
-        let result = run(dir.path(), ByteSize(plan::LEAST), SHORT, &stop, &Progress::new());
+        let result = run(dir.path(), &short(plan::LEAST), &stop, &Progress::new());
         assert!(result.write.why().unwrap().contains("stopped"));
         assert!(matches!(result.read, Outcome::Skipped(_)));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -316,9 +356,9 @@ mod tests {
     #[test]
     fn too_little_data_or_no_directory_is_told_before_anything_is_written() {
         let dir = tempfile::tempdir().unwrap();
-        let result = run(dir.path(), ByteSize(1 << 20), SHORT, &Stop::new(), &Progress::new());
+        let result = run(dir.path(), &short(1 << 20), &Stop::new(), &Progress::new());
         assert!(matches!(result.write, Outcome::Skipped(_)));
-        let result = run(&dir.path().join("absent"), ByteSize(plan::LEAST), SHORT, &Stop::new(), &Progress::new());
+        let result = run(&dir.path().join("absent"), &short(plan::LEAST), &Stop::new(), &Progress::new());
         assert!(matches!(result.write, Outcome::Failed(_)) && matches!(result.device, Outcome::Failed(_)));
     }
 

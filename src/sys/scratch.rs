@@ -123,7 +123,6 @@ fn new_directory(dir: &Path) -> io::Result<PathBuf> {
 }
 
 /// Takes the lock; a filesystem without locks is no error, the marker's text serves there.
-#[expect(clippy::incompatible_msrv, reason = "File::try_lock came with 1.89; the manifest's rust-version has to follow")]
 fn lock(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "the new lock file is locked already")),
@@ -183,7 +182,6 @@ impl Owner {
     }
 
     /// Whether the owner is gone; none when this host cannot know.
-    #[expect(clippy::incompatible_msrv, reason = "File::try_lock came with 1.89; the manifest's rust-version has to follow")]
     fn is_gone(&self, marker: &File) -> Option<bool> {
         // The lock of another host may not reach here: an NFS server's own locks and those of its clients are two things.
         if self.host.is_empty() || self.host != host() {

@@ -96,8 +96,10 @@ impl Hello {
             6 => Kind::Overloaded,
             _ => return Err(HelloError::UnknownKind),
         };
-        let version =
-            ProtocolVersion { major: u16::from_be_bytes([bytes[8], bytes[9]]), minor: u16::from_be_bytes([bytes[10], bytes[11]]) };
+        let version = ProtocolVersion {
+            major: u16::from_be_bytes([bytes[8], bytes[9]]),
+            minor: u16::from_be_bytes([bytes[10], bytes[11]]),
+        };
         Ok(Self { version, kind })
     }
 

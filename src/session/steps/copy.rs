@@ -142,7 +142,8 @@ impl RawPlan {
 }
 
 async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionError> {
-    let mut lane = Lane { kind: LaneKind::Raw, protocol: Outcome::Measured("raw tcp".to_owned()), facts: Vec::new(), rungs: Vec::new() };
+    let mut lane =
+        Lane { kind: LaneKind::Raw, protocol: Outcome::Measured("raw tcp".to_owned()), facts: Vec::new(), rungs: Vec::new() };
     let most = session.settings.max_data;
     let plan = |direction, pc, max_bytes| RawPlan { direction, pc, nas: Place::Disk, max_bytes };
     if !session.has_dir {
@@ -199,7 +200,12 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
     Ok(lane)
 }
 
-async fn raw_rung(session: &mut ClientSession, plan: RawPlan, seed: u64, file: Option<PathBuf>) -> Result<Outcome<Copied>, SessionError> {
+async fn raw_rung(
+    session: &mut ClientSession,
+    plan: RawPlan,
+    seed: u64,
+    file: Option<PathBuf>,
+) -> Result<Outcome<Copied>, SessionError> {
     let progress = Progress::new();
     let end = if file.is_some() { "disk" } else { "memory" };
     let what = match plan.direction {
@@ -273,7 +279,8 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
         (driver, opened)
     })
     .await;
-    let mut lane = Lane { kind, protocol: Outcome::skipped("the lane could not be opened"), facts: Vec::new(), rungs: Vec::new() };
+    let mut lane =
+        Lane { kind, protocol: Outcome::skipped("the lane could not be opened"), facts: Vec::new(), rungs: Vec::new() };
     let plans = driver.rungs();
     match opened {
         Ok(opened) => lane.protocol = opened.protocol,

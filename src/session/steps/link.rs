@@ -53,7 +53,8 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     let ours = tokio::spawn(blocking(move || look(local, peer)));
     let reply = session.ask(Request::Describe).await?;
     let Reply::Described(theirs) = reply else { return Err(unexpected(&reply)) };
-    let (mut pc, idle) = ours.await.unwrap_or_else(|_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off")));
+    let (mut pc, idle) =
+        ours.await.unwrap_or_else(|_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off")));
     let mut nas = theirs.link;
     if let Some(link) = pc.measured_mut() {
         link.stated_speed_bps = session.settings.stated_pc;

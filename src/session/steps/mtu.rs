@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::document::Document;
 use crate::model::host::Role;
 use crate::model::link::HostLink;
-use crate::model::mtu::{MtuSection, PathMtu};
+use crate::model::mtu::{Limiter, MtuSection, PathMtu};
 use crate::model::outcome::Outcome;
 use crate::session::agent::{AgentSession, blocking};
 use crate::session::client::{ClientSession, unexpected};
@@ -52,7 +52,8 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
     session.events.part(Step::Mtu, "NAS → PC", Duration::from_millis(500), None);
     let reply = session.ask(Request::SearchMtu { budget_us: budget.into() }).await?;
     let Reply::Mtu(download) = reply else { return Err(unexpected(&reply)) };
-    let section = MtuSection { upload, download, unclamped: Outcome::skipped("no black hole was found, so there is nothing to prove") };
+    let section =
+        MtuSection { upload, download, unclamped: Outcome::skipped("no black hole was found, so there is nothing to prove") };
     session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
     Ok(section)
 }
@@ -60,7 +61,9 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
 /// The segment size for the data streams: set only where the path carries less than the ends would send.
 fn clamp(section: &MtuSection, document: &Document, v6: bool) -> Option<u32> {
     let paths = [section.upload.measured(), section.download.measured()];
-    let path = paths.into_iter().flatten().map(|found: &PathMtu| found.mtu).min()?;
+    // A sender's own interface is no limit of the path: TCP knows it.
+    let beyond = |found: &&PathMtu| found.limited_by != Limiter::LocalInterface;
+    let path = paths.into_iter().flatten().filter(beyond).map(|found| found.mtu).min()?;
     let links = document.measurements.link.measured()?;
     let own = |role| links.of(role).measured().and_then(HostLink::top).and_then(|top| top.mtu.measured()).map(|mtu| mtu.value);
     let ends: Mtu = [own(Role::Pc), own(Role::Nas)].into_iter().flatten().min()?;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::model::outcome::Outcome;
 use crate::model::storage::{DiskResult, StorageSection};
 use crate::session::agent::{AgentSession, blocking, no_dir};
+use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Step, Watch};
-use crate::storage::Progress;
+use crate::storage::{CpuWatch, Progress, RunSpec};
 use crate::sys::Stop;
 use crate::units::ByteSize;
 use crate::wire::{Reply, Request};
@@ -19,7 +20,11 @@ use crate::wire::{Reply, Request};
 const LONGEST: Duration = Duration::from_secs(120);
 
 fn measure(dir: &Path, each: Duration, max_bytes: ByteSize, stop: &Stop, progress: &Progress) -> DiskResult {
-    crate::storage::run(dir, max_bytes, each, stop, progress)
+    let watch = || -> CpuWatch {
+        let bracket = Bracket::start(&[]);
+        Box::new(move || bracket.finish().cpu)
+    };
+    crate::storage::run(dir, &RunSpec { max_bytes, budget_each: each, watch: &watch }, stop, progress)
 }
 
 /// The agent's side.

@@ -153,7 +153,8 @@ async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pas
         tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces, congestion)))
     };
     let reply = session.ask(request).await;
-    let (ours, around) = work.await.unwrap_or_else(|_| (End::Failed("our end broke off".to_owned()), Around::none("it broke off")));
+    let (ours, around) =
+        work.await.unwrap_or_else(|_| (End::Failed("our end broke off".to_owned()), Around::none("it broke off")));
     let loaded = match echo {
         Some(echo) => echo.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off")),
         None => Outcome::skipped("UDP does not reach the NAS"),
