@@ -34,7 +34,7 @@ pub(super) enum Unit {
     Bytes,
 }
 
-/// The rungs of one direction; empty when nothing at all is known.
+/// The rungs of one direction, those that are not known without a rate; empty when nothing at all is known.
 pub(super) fn ladder(document: &Document, direction: Direction) -> Vec<Rung> {
     let mut rungs = Vec::new();
     network(document, direction, &mut rungs);
@@ -68,7 +68,8 @@ fn line_rate(document: &Document, role: Role) -> Option<BitRate> {
     };
     let link = document.measurements.link.measured().and_then(|section| section.of(role).measured());
     stated.or_else(|| link?.stated_speed_bps).or_else(|| {
-        link?.stack
+        link?
+            .stack
             .iter()
             .filter(|interface| !interface.kind.speed_is_no_evidence())
             .find_map(|interface| interface.speed_bps.measured().map(|fact| fact.value))
@@ -157,7 +158,7 @@ fn lanes(document: &Document, direction: Direction, base: Option<BitRate>, raw: 
         let mut copies = repeats(lane, direction, files);
         let first = rungs.len();
         for (from, to, rate) in copies.drain(..) {
-            push(rungs, lane_label(lane, from, to), Some(rate), Unit::Bytes);
+            push(rungs, lane_label(lane, from, to, files), Some(rate), Unit::Bytes);
         }
         if let Some(added) = rungs.get_mut(first..) {
             mark_losses(added, base);
@@ -187,12 +188,13 @@ fn repeats(lane: &Lane, direction: Direction, files: FileSet) -> Vec<(Place, Pla
     found.into_iter().map(|(from, to, rates)| (from, to, median(rates))).collect()
 }
 
-fn lane_label(lane: &Lane, from: Place, to: Place) -> String {
+fn lane_label(lane: &Lane, from: Place, to: Place, files: FileSet) -> String {
     let name = match (&lane.protocol, lane.kind) {
         (Outcome::Measured(protocol), LaneKind::Mounted) => protocol.as_str(),
         (_, kind) => kind.word(),
     };
-    format!("{name}, {} → {}", place(from), place(to))
+    let small = if files == FileSet::Small { ", small files" } else { "" };
+    format!("{name}, {} → {}{small}", place(from), place(to))
 }
 
 /// The word for an end of a copy.

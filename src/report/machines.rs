@@ -22,17 +22,18 @@ pub(super) fn cell<T>(outcome: &Outcome<T>, show: impl FnOnce(&T) -> String) -> 
 
 /// Who the two hosts are.
 pub(super) fn hosts(document: &Document, view: &mut View) {
-    let both = [&document.hosts.pc, &document.hosts.nas];
-    if both.iter().all(|host| host.measured().is_none()) {
+    let hosts: Vec<_> = ENDS.iter().filter_map(|&role| document.hosts.of(role).measured().map(|host| (role, host))).collect();
+    if hosts.is_empty() {
         return;
     }
     view.section("Hosts");
-    let mut table = Table::new(&["", "PC", "NAS"]);
+    let mut table = Table::new(&[""]);
+    table.header.extend(hosts.iter().map(|(role, _)| role.title().to_owned()));
     let tcp = |host: &Host, show: &dyn Fn(&TcpSettings) -> String| cell(&host.tcp, show);
     let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| crate::units::ByteSize(sizes[2])));
     let mut row = |name: &str, show: &dyn Fn(&Host) -> String| {
         let mut cells = vec![name.to_owned()];
-        cells.extend(both.map(|host| cell(host, |host| show(host))));
+        cells.extend(hosts.iter().map(|(_, host)| show(host)));
         table.rows.push(cells);
     };
     row("weaklink", &|host| host.weaklink.clone());
@@ -116,7 +117,7 @@ pub(super) fn copies(document: &Document, view: &mut View) {
         return;
     }
     view.section("Copies");
-    let mut table = Table::new(&["lane", "direction", "way", "rate", "moved", "each file", "verified"]);
+    let mut table = Table::new(&["lane", "way", "rate", "moved", "each file", "verified"]);
     for lane in &section.lanes {
         table.rows.extend(lane.rungs.iter().map(|rung| copy_row(lane, rung)));
     }
@@ -141,28 +142,34 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
     let small = if rung.files == FileSet::Small { ", small files" } else { "" };
     vec![
         lane_name(lane),
-        rung.direction.arrow().to_owned(),
-        format!("{} → {}{small}", place(rung.from), place(rung.to)),
+        format!(
+            "{} {} → {} {}{small}",
+            rung.direction.sender().title(),
+            place(rung.from),
+            rung.direction.receiver().title(),
+            place(rung.to)
+        ),
         cell(&rung.result, |copied| copied.bytes_per_s.to_string()),
         show(&|copied| {
             let plural = if copied.files == 1 { "" } else { "s" };
             format!("{} file{plural}, {} in {}", copied.files, copied.bytes, copied.elapsed_us)
         }),
         show(&|copied| copied.per_file_us.map(|each| each.to_string()).unwrap_or_default()),
-        show(&|copied| cell(&copied.verified_bytes, |bytes| if bytes.0 >= copied.bytes.0 { "all".into() } else { bytes.to_string() })),
+        show(&|copied| {
+            cell(&copied.verified_bytes, |bytes| if bytes.0 >= copied.bytes.0 { "all".into() } else { bytes.to_string() })
+        }),
     ]
 }
 
 /// What the processors did during each step, and what they could do.
 pub(super) fn cpu(document: &Document, view: &mut View) {
-    let mut table = Table::new(&["during", "host", "busiest core", "peak", "all cores", "busiest processes"]);
+    let mut table = Table::new(&["during", "host", "busiest core", "peak", "busiest processes"]);
     for (step, role, window) in windows(document) {
         table.rows.push(vec![
             step,
             role.title().to_owned(),
             window.busiest().map(busiest).unwrap_or_default(),
             percent(window.peak_busy),
-            percent(window.mean_busy()),
             processes(window),
         ]);
     }
@@ -198,11 +205,11 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
 
 /// The busiest core and what kept it busy.
 fn busiest(core: &CoreShare) -> String {
-    let parts = [("program", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
+    let parts = [("programs", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
     let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name);
     let waits = if core.iowait >= 0.1 { format!(", iowait {}", percent(core.iowait)) } else { String::new() };
     let stolen = if core.steal >= 0.01 { format!(", steal {}", percent(core.steal)) } else { String::new() };
-    format!("{}, most {most}{waits}{stolen}", percent(core.busy()))
+    format!("{} {most}{waits}{stolen}", percent(core.busy()))
 }
 
 fn processes(window: &CpuWindow) -> String {

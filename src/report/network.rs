@@ -25,7 +25,8 @@ pub(super) fn links(document: &Document, view: &mut View) {
     let mut facts = Vec::new();
     for (role, link) in &ends {
         facts.push((format!("{} route", role.title()), route(link)));
-        facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
+        facts
+            .extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
         for interface in &link.stack {
             let name = format!("{} {}", role.title(), interface.name);
             table.rows.push(interface_row(&name, interface));
@@ -97,7 +98,8 @@ const fn kind(kind: InterfaceKind) -> &'static str {
 }
 
 fn modes_row(name: &str, modes: &LinkModes) -> Vec<String> {
-    let list = |rates: &[BitRate]| rates.iter().take(16).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let short = |rate: &BitRate| rate.to_string().replace("bit/s", "").replace(' ', "");
+    let list = |rates: &[BitRate]| rates.iter().take(16).map(short).collect::<Vec<_>>().join(" ");
     vec![name.to_owned(), list(&modes.supported_bps), list(&modes.advertised_bps), list(&modes.partner_bps)]
 }
 
@@ -131,7 +133,8 @@ fn interface_facts(interface: &Interface) -> Option<String> {
 
 /// Whether a counter only says that traffic flowed.
 fn is_plain(name: &str) -> bool {
-    let tells = ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
+    let tells =
+        ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
     let name = name.to_ascii_lowercase();
     !tells.iter().any(|part| name.contains(part))
 }
@@ -145,8 +148,17 @@ fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
         ("ports in it", bond.active_ports.map(|count| count.to_string()).unwrap_or_default()),
     ];
     view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
-    let mut table =
-        Table::new(&["port", "link", "speed", "duplex", "in use", "failures", "aggregator", "churn", "LACP state, ours / theirs"]);
+    let mut table = Table::new(&[
+        "port",
+        "link",
+        "speed",
+        "duplex",
+        "in use",
+        "failures",
+        "aggregator",
+        "churn",
+        "LACP state, ours / theirs",
+    ]);
     table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
     view.table(table);
 }
@@ -215,8 +227,7 @@ fn limiter(limiter: &Limiter) -> String {
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
     view.section("TCP throughput");
-    let mut table =
-        Table::new(&["direction", "streams", "goodput", "spread", "RTT under load", "sent again", "receiver's window", "method"]);
+    let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "counted"]);
     for direction in Direction::BOTH {
         let passes = section.of(direction);
@@ -245,10 +256,12 @@ fn rtt_words(rtt: &RttSummary) -> String {
 fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec<String> {
     let show = |f: &dyn Fn(&Pass) -> String| outcome.measured().map(f).unwrap_or_default();
     vec![
-        direction.arrow().to_owned(),
-        outcome.measured().map_or_else(|| streams.to_owned(), |pass| pass.streams.to_string()),
+        match outcome.measured() {
+            Some(pass) => format!("{} × {}", direction.arrow(), pass.streams),
+            None => format!("{}, {streams}", direction.arrow()),
+        },
         cell(outcome, |pass| pass.goodput_bps.to_string()),
-        show(&|pass| pass.steady.map_or_else(|| "never steady".to_owned(), |steady| format!("±{}", percent(steady.spread)))),
+        show(&|pass| pass.steady.map_or_else(|| "unsteady".to_owned(), |steady| format!("±{:.1} %", steady.spread * 100.0))),
         show(&|pass| pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default()),
         show(&|pass| pass.sender.measured().and_then(|stats| sent_again(stats)).unwrap_or_default()),
         show(&|pass| pass.sender.measured().and_then(|stats| window_share(stats)).unwrap_or_default()),
@@ -261,18 +274,16 @@ fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec
 
 /// How many segments were sent again, all streams together.
 fn sent_again(stats: &[TcpStats]) -> Option<String> {
-    let again = stats.iter().filter_map(|stream| stream.retransmits).fold(None, |sum: Option<u64>, count| {
-        Some(sum.unwrap_or(0).saturating_add(count))
-    })?;
+    let again = stats
+        .iter()
+        .filter_map(|stream| stream.retransmits)
+        .fold(None, |sum: Option<u64>, count| Some(sum.unwrap_or(0).saturating_add(count)))?;
     let sent = stats.iter().filter_map(|stream| stream.segments_out).fold(0u64, u64::saturating_add);
-    if again > 0 && sent > 0 {
-        Some(format!("{again} ({})", percent(again as f64 / sent as f64)))
-    } else {
-        Some(again.to_string())
-    }
+    let share = if sent > 0 { again as f64 / sent as f64 } else { 0.0 };
+    Some(if share >= 0.000_05 { format!("{again} ({})", percent(share)) } else { again.to_string() })
 }
 
-/// For which share of their busy time the streams stood before the receiver's window.
+/// For which share of their busy time the streams waited for the receiver's window to open.
 fn window_share(stats: &[TcpStats]) -> Option<String> {
     let sum = |of: &dyn Fn(&TcpStats) -> Option<u64>| stats.iter().filter_map(of).fold(0u64, u64::saturating_add);
     let busy = sum(&|stream| stream.busy_us);

@@ -41,7 +41,9 @@ pub enum ReadError {
         column: usize,
     },
     /// No JSON.
-    #[error("the file is not valid JSON: {what} at line {line}, column {column}; weaklink reads the reports that `weaklink run --json` or `-o FILE` wrote, unchanged")]
+    #[error(
+        "the file is not valid JSON: {what} at line {line}, column {column}; weaklink reads the reports that `weaklink run --json` or `-o FILE` wrote, unchanged"
+    )]
     Syntax {
         /// What was wrong.
         what: String,
@@ -68,7 +70,9 @@ pub enum ReadError {
         minor: u32,
     },
     /// A report with a value that cannot be.
-    #[error("the report is damaged: {what} at line {line}, column {column}; if nobody changed the file, please report this as a bug")]
+    #[error(
+        "the report is damaged: {what} at line {line}, column {column}; if nobody changed the file, please report this as a bug"
+    )]
     Damaged {
         /// What was wrong.
         what: String,

@@ -53,13 +53,13 @@ pub(super) enum Tone {
 pub(super) struct Bar {
     /// What it shows.
     pub(super) label: String,
-    /// Its length from 0 to 1; none when there is no value.
-    pub(super) share: Option<f64>,
+    /// Its length from 0 to 1.
+    pub(super) share: f64,
     /// Whether the value is larger than the scale.
     pub(super) beyond: bool,
     /// The value in bits, where that is the field's unit.
     pub(super) bits: String,
-    /// The value in bytes, or why there is none.
+    /// The value in bytes.
     pub(super) bytes: String,
     /// What is lost here.
     pub(super) drop: String,
@@ -219,6 +219,8 @@ impl View {
 pub(super) fn percent(share: f64) -> String {
     if !share.is_finite() {
         String::new()
+    } else if share > 0.0 && share < 0.000_05 {
+        "under 0.01 %".to_owned()
     } else if share > 0.0 && share < 0.0095 {
         format!("{:.2} %", share * 100.0)
     } else {
