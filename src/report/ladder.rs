@@ -94,7 +94,7 @@ fn network(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
         let mtu = document.measurements.mtu.measured().and_then(|section| section.of(direction).measured()).map(|path| path.mtu);
         let label = match mtu {
             Some(mtu) => format!("wire, MTU {mtu}"),
-            None => "wire, MTU 1500?".to_owned(),
+            None => "wire, if MTU 1500".to_owned(),
         };
         push(rungs, label, Some(line.scale(payload_share(mtu.unwrap_or(Mtu::ETHERNET), over_ipv6(document)))), Unit::Bits);
     }

@@ -1,9 +1,11 @@
 //! The hosts with their processors, their disks, and the copies between them.
 
+use std::fmt::Write as _;
+
 use super::ladder::place;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
-use crate::model::cpu::{CoreShare, CpuWindow};
+use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::host::{Host, TcpSettings};
 use crate::model::storage::{Device, DeviceKind, Transfer};
 use crate::model::{Direction, Document, Outcome, Role};
@@ -165,13 +167,7 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
 pub(super) fn cpu(document: &Document, view: &mut View) {
     let mut table = Table::new(&["during", "host", "busiest core", "peak", "busiest processes"]);
     for (step, role, window) in windows(document) {
-        table.rows.push(vec![
-            step,
-            role.title().to_owned(),
-            window.busiest().map(busiest).unwrap_or_default(),
-            percent(window.peak_busy),
-            processes(window),
-        ]);
+        table.rows.push(vec![step, role.title().to_owned(), busiest(window), percent(window.peak_busy), processes(window)]);
     }
     let ceilings = document.measurements.cpu.measured().map(|section| ENDS.map(|role| section.of(role).measured()));
     let mut ciphers = Table::new(&["cipher, one core", "PC", "NAS"]);
@@ -183,11 +179,11 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
             }
         }
         ciphers.rows.extend(names.iter().map(|name| {
-            let rate = |host: &Option<&crate::model::cpu::HostCpu>| {
+            let rate = |host: Option<&HostCpu>| {
                 let found = host.and_then(|host| host.ciphers.iter().find(|ceiling| ceiling.cipher == *name));
                 found.map(|ceiling| cell(&ceiling.rate, ToString::to_string)).unwrap_or_default()
             };
-            vec![(*name).to_owned(), rate(&hosts[0]), rate(&hosts[1])]
+            vec![(*name).to_owned(), rate(hosts[0]), rate(hosts[1])]
         }));
     }
     if table.rows.is_empty() && ciphers.rows.is_empty() {
@@ -203,13 +199,24 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
     }
 }
 
-/// The busiest core and what kept it busy.
-fn busiest(core: &CoreShare) -> String {
+/// The busiest core, what kept it busy, and what kept it from us.
+fn busiest(window: &CpuWindow) -> String {
+    let Some(core) = window.busiest() else { return String::new() };
     let parts = [("programs", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
     let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name);
-    let waits = if core.iowait >= 0.1 { format!(", iowait {}", percent(core.iowait)) } else { String::new() };
-    let stolen = if core.steal >= 0.01 { format!(", steal {}", percent(core.steal)) } else { String::new() };
-    format!("{} {most}{waits}{stolen}", percent(core.busy()))
+    let measured = |share: &Outcome<f64>| share.measured().copied().unwrap_or(0.0);
+    // Below these shares it is the ordinary noise of a machine that also does other things.
+    let beside = [
+        ("iowait", core.iowait, 0.1),
+        ("stolen", core.steal, 0.01),
+        ("throttled", measured(&window.throttled), 0.01),
+        ("waited for a core", measured(&window.run_delay), 0.05),
+    ];
+    let mut text = format!("{} {most}", percent(core.busy()));
+    for (name, share, _) in beside.iter().filter(|(_, share, least)| share >= least) {
+        let _ = write!(text, ", {name} {}", percent(*share));
+    }
+    text
 }
 
 fn processes(window: &CpuWindow) -> String {

@@ -35,11 +35,11 @@ pub(super) fn section(document: &Document, view: &mut View) {
         return;
     }
     view.section("Not measured");
-    let (failed, skipped): (Vec<_>, Vec<_>) = found.all.into_iter().partition(|missing| missing.failed);
+    let (failed, skipped): (Vec<_>, Vec<_>) = found.all.iter().partition(|missing| missing.failed);
     view.items(failed.into_iter().chain(skipped).map(item).collect());
 }
 
-fn item(missing: Missing) -> Item {
+fn item(missing: &Missing) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };

@@ -140,34 +140,29 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
-    let facts = [
-        ("mode", bond.mode.clone()),
-        ("hash policy", bond.hash_policy.clone().unwrap_or_default()),
-        ("partner", bond.partner_mac.clone().unwrap_or_default()),
-        ("active aggregator", bond.active_aggregator.map(|id| id.to_string()).unwrap_or_default()),
-        ("ports in it", bond.active_ports.map(|count| count.to_string()).unwrap_or_default()),
+    let aggregator = match (bond.active_aggregator, bond.active_ports) {
+        (None, None) => None,
+        (id, ports) => Some(format!("aggregator {} with {} ports", or_unknown(id), or_unknown(ports))),
+    };
+    let parts = [
+        Some(bond.mode.clone()),
+        bond.hash_policy.as_ref().map(|policy| format!("hash {policy}")),
+        bond.partner_mac.as_ref().map(|mac| format!("partner {mac}")),
+        aggregator,
     ];
-    view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
-    let mut table = Table::new(&[
-        "port",
-        "link",
-        "speed",
-        "duplex",
-        "in use",
-        "failures",
-        "aggregator",
-        "churn",
-        "LACP state, ours / theirs",
-    ]);
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    view.facts(vec![(format!("{} {name}", role.title()), parts.join(" · "))]);
+    let mut table = Table::new(&["port", "link", "speed", "duplex", "in use", "fails", "group", "churn", "LACP state"]);
     table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
     view.table(table);
 }
 
 fn port_row(role: Role, port: &BondPort) -> Vec<String> {
     let text = |value: Option<String>| value.unwrap_or_default();
+    let state = |bits: Option<u32>| bits.map_or_else(|| "?".to_owned(), |bits| bits.to_string());
     let lacp = match (port.actor_state, port.partner_state) {
         (None, None) => String::new(),
-        (actor, partner) => format!("{} / {}", or_unknown(actor), or_unknown(partner)),
+        (actor, partner) => format!("{}/{}", state(actor), state(partner)),
     };
     vec![
         format!("{} {}", role.title(), port.name),
@@ -177,7 +172,7 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
         text(port.active.map(|active| if active { "yes" } else { "no" }.to_owned())),
         text(port.failures.map(|count| count.to_string())),
         text(port.aggregator.map(|id| id.to_string())),
-        text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours} / {theirs}"))),
+        text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours}/{theirs}"))),
         lacp,
     ]
 }
@@ -192,7 +187,7 @@ pub(super) fn path_mtu(document: &Document, view: &mut View) {
         let show = |f: &dyn Fn(&PathMtu) -> String| outcome.measured().map(f).unwrap_or_default();
         table.rows.push(vec![
             direction.arrow().to_owned(),
-            cell(outcome, |path| format!("{} bytes", path.mtu)),
+            cell(outcome, |path| path.mtu.to_string()),
             show(&|path| path.ceiling.to_string()),
             show(&|path| limiter(&path.limited_by)),
             show(&|path| path.probes.to_string()),
@@ -217,9 +212,9 @@ pub(super) fn path_mtu(document: &Document, view: &mut View) {
 
 fn limiter(limiter: &Limiter) -> String {
     match limiter {
-        Limiter::LocalInterface => "the sender's own interface".to_owned(),
+        Limiter::LocalInterface => "the sender's interface".to_owned(),
         Limiter::Router { address, next_hop_mtu } => format!("router {address}, which says {next_hop_mtu}"),
-        Limiter::Silent => "something silent: larger packets vanish".to_owned(),
+        Limiter::Silent => "silence: larger packets vanish".to_owned(),
     }
 }
 

@@ -96,13 +96,11 @@ impl Table {
     }
 
     /// Columns in which no row says anything are left out.
-    fn without_empty_columns(mut self) -> Self {
+    fn without_empty_columns(self) -> Self {
         let said = |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.is_empty()));
         let keep: Vec<bool> = (0..self.header.len()).map(said).collect();
         let filter = |cells: Vec<String>| cells.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(cell, _)| cell).collect();
-        self.header = filter(self.header);
-        self.rows = self.rows.into_iter().map(filter).collect();
-        self
+        Self { rows: self.rows.into_iter().map(&filter).collect(), header: filter(self.header) }
     }
 }
 
