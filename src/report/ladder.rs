@@ -23,6 +23,8 @@ pub(super) struct Rung {
     pub(super) lost: Option<f64>,
     /// Whether it is the largest loss of its ladder.
     pub(super) worst: bool,
+    /// Whether it shows what would be without our help: the rungs after it do not stand on it.
+    aside: bool,
 }
 
 /// In which unit the readers of a rung think.
@@ -39,9 +41,10 @@ pub(super) fn ladder(document: &Document, direction: Direction) -> Vec<Rung> {
     let mut rungs = Vec::new();
     network(document, direction, &mut rungs);
     tcp(document, direction, &mut rungs);
+    unclamped(document, direction, &mut rungs);
     disks(document, direction, &mut rungs);
     mark_losses(&mut rungs, None);
-    let base = rungs.iter().filter_map(|rung| rung.rate).min();
+    let base = rungs.iter().filter(|rung| !rung.aside).filter_map(|rung| rung.rate).min();
     let raw = lanes(document, direction, base, true, &mut rungs);
     lanes(document, direction, raw.or(base), false, &mut rungs);
     if rungs.iter().all(|rung| rung.rate.is_none()) {
@@ -136,6 +139,17 @@ fn tcp(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     }
 }
 
+/// What a stream moves whose segments are not clamped to the path: across a black hole, nothing.
+fn unclamped(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
+    let stream = document.measurements.mtu.measured().and_then(|section| section.unclamped.measured());
+    if let Some(stream) = stream.filter(|stream| stream.direction == direction) {
+        push(rungs, "TCP, full segments".to_owned(), Some(stream.goodput_bps), Unit::Bits);
+        if let Some(rung) = rungs.last_mut() {
+            rung.aside = true;
+        }
+    }
+}
+
 fn disks(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     let disk = |role: Role| document.measurements.storage.measured().and_then(|section| section.of(role).measured());
     let read = disk(direction.sender()).and_then(|disk| disk.read.measured());
@@ -206,7 +220,7 @@ pub(super) const fn place(place: Place) -> &'static str {
 }
 
 fn push(rungs: &mut Vec<Rung>, label: String, rate: Option<BitRate>, unit: Unit) {
-    rungs.push(Rung { label, rate, unit, lost: None, worst: false });
+    rungs.push(Rung { label, rate, unit, lost: None, worst: false, aside: false });
 }
 
 fn mark_losses(rungs: &mut [Rung], base: Option<BitRate>) {
@@ -218,7 +232,9 @@ fn mark_losses(rungs: &mut [Rung], base: Option<BitRate>) {
             // What the headers take from the line rate is arithmetic and no loss.
             rung.lost = (lost > NOISE && !rung.label.starts_with("wire")).then_some(lost);
         }
-        least = least.into_iter().chain([rate]).min();
+        if !rung.aside {
+            least = least.into_iter().chain([rate]).min();
+        }
     }
 }
 

@@ -141,9 +141,11 @@ impl Page {
 
     /// The bar itself: eighths of a column where the terminal has them, a mark when it runs off the scale.
     fn drawn(&self, bar: &Bar, length: usize) -> String {
-        let eighths = ((bar.share * length as f64 * 8.0).round() as usize).max(1);
+        // Little is not nothing.
+        let least = usize::from(bar.share > 0.0);
+        let eighths = ((bar.share * length as f64 * 8.0).round() as usize).max(least);
         if !self.style.unicode {
-            let filled = (eighths / 8).max(1);
+            let filled = (eighths / 8).max(least);
             return format!("{}{}", "#".repeat(filled), if bar.beyond { ">" } else { "" });
         }
         let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();
