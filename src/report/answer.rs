@@ -22,23 +22,36 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     if document.plan.local {
         view.note(Tone::Warning, NO_NETWORK);
     }
-    let mut unknown = true;
-    for direction in Direction::BOTH {
-        let rungs = ladder(document, direction);
-        if !rungs.is_empty() {
-            unknown = false;
-            let title = format!("{} ({})", direction.arrow(), direction.word());
-            view.blocks.push(Block::Bars { title, bars: bars(&rungs) });
-        }
-    }
-    if unknown {
-        view.note(Tone::Plain, "No rate could be measured; the reasons are under “Not measured” below.");
-    }
+    ladders(document, view);
     let items = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     view.items(items);
     let more = document.findings.len().saturating_sub(FIRST_FINDINGS);
     if more > 0 {
         view.note(Tone::Plain, format!("{more} more below."));
+    }
+}
+
+/// Both directions' bars, and which rungs have none.
+fn ladders(document: &Document, view: &mut View) {
+    let mut unknown: Vec<String> = Vec::new();
+    let mut shown = false;
+    for direction in Direction::BOTH {
+        let (known, absent): (Vec<_>, Vec<_>) = ladder(document, direction).into_iter().partition(|rung| rung.rate.is_some());
+        if !known.is_empty() {
+            shown = true;
+            let title = format!("{} ({})", direction.arrow(), direction.word());
+            view.blocks.push(Block::Bars { title, bars: bars(&known) });
+        }
+        for rung in absent {
+            if !unknown.contains(&rung.label) {
+                unknown.push(rung.label);
+            }
+        }
+    }
+    if !shown {
+        view.note(Tone::Plain, "No rate could be measured; the reasons are under “Not measured” below.");
+    } else if !unknown.is_empty() {
+        view.note(Tone::Plain, format!("Not measured, so not on the ladder: {}.", unknown.join(", ")));
     }
 }
 
@@ -55,7 +68,10 @@ fn lead(verdict: &Verdict) -> Block {
     facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
     facts.extend(verdict.direction.map(|direction| direction.arrow().to_owned()));
     facts.extend(verdict.lane.map(|lane| format!("lane {}", lane.word())));
-    facts.extend(verdict.rate_bps.map(|rate| format!("{rate} = {}", rate.bytes())));
+    facts.extend(verdict.rate_bps.map(|rate| match rate.0 {
+        0 => "no data passes".to_owned(),
+        _ => format!("{rate} = {}", rate.bytes()),
+    }));
     facts.push(format!("confidence {}", confidence(verdict.confidence)));
     let mut lines = vec![facts.join(" · ")];
     if let Some(next) = &verdict.next {
@@ -64,7 +80,7 @@ fn lead(verdict: &Verdict) -> Block {
         } else {
             String::new()
         };
-        lines.push(format!("Next limit: {}, {} = {}{gain}.", next.what, next.rate_bps, next.rate_bps.bytes()));
+        lines.push(format!("Next limit: {}, {}{gain}.", next.what, next.rate_bps.bytes()));
     }
     Block::Lead { tone, sentence, lines }
 }
@@ -82,18 +98,14 @@ fn bars(rungs: &[Rung]) -> Vec<Bar> {
     rungs
         .iter()
         .map(|rung| {
-            let share = rung.rate.map(|rate| if scale > 0.0 { rate.as_f64() / scale } else { 0.0 });
-            let (bits, bytes) = match (rung.rate, rung.unit) {
-                (Some(rate), Unit::Bits) => (format!("{rate} ="), rate.bytes().to_string()),
-                (Some(rate), Unit::Bytes) => (String::new(), rate.bytes().to_string()),
-                (None, _) => (String::new(), "not known".to_owned()),
-            };
+            let rate = rung.rate.unwrap_or_default();
+            let share = if scale > 0.0 { rate.as_f64() / scale } else { 0.0 };
             Bar {
                 label: rung.label.clone(),
-                share: share.map(|share| share.clamp(0.0, 1.0)),
-                beyond: share.is_some_and(|share| share > 1.005),
-                bits,
-                bytes,
+                share: share.clamp(0.0, 1.0),
+                beyond: share > 1.005,
+                bits: if rung.unit == Unit::Bits { format!("{rate} =") } else { String::new() },
+                bytes: rate.bytes().to_string(),
                 drop: rung.lost.map(|lost| format!("−{}", percent(lost))).unwrap_or_default(),
                 tone: match (rung.lost, rung.worst) {
                     (None, _) => Tone::Good,

@@ -23,6 +23,8 @@ pub(super) struct Rung {
     pub(super) lost: Option<f64>,
     /// Whether it is the largest loss of its ladder.
     pub(super) worst: bool,
+    /// Whether it shows what would be without our help: the rungs after it do not stand on it.
+    aside: bool,
 }
 
 /// In which unit the readers of a rung think.
@@ -34,14 +36,15 @@ pub(super) enum Unit {
     Bytes,
 }
 
-/// The rungs of one direction; empty when nothing at all is known.
+/// The rungs of one direction, those that are not known without a rate; empty when nothing at all is known.
 pub(super) fn ladder(document: &Document, direction: Direction) -> Vec<Rung> {
     let mut rungs = Vec::new();
     network(document, direction, &mut rungs);
     tcp(document, direction, &mut rungs);
+    unclamped(document, direction, &mut rungs);
     disks(document, direction, &mut rungs);
     mark_losses(&mut rungs, None);
-    let base = rungs.iter().filter_map(|rung| rung.rate).min();
+    let base = rungs.iter().filter(|rung| !rung.aside).filter_map(|rung| rung.rate).min();
     let raw = lanes(document, direction, base, true, &mut rungs);
     lanes(document, direction, raw.or(base), false, &mut rungs);
     if rungs.iter().all(|rung| rung.rate.is_none()) {
@@ -94,7 +97,7 @@ fn network(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
         let mtu = document.measurements.mtu.measured().and_then(|section| section.of(direction).measured()).map(|path| path.mtu);
         let label = match mtu {
             Some(mtu) => format!("wire, MTU {mtu}"),
-            None => "wire, MTU 1500?".to_owned(),
+            None => "wire, if MTU 1500".to_owned(),
         };
         push(rungs, label, Some(line.scale(payload_share(mtu.unwrap_or(Mtu::ETHERNET), over_ipv6(document)))), Unit::Bits);
     }
@@ -136,6 +139,17 @@ fn tcp(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     }
 }
 
+/// What a stream moves whose segments are not clamped to the path: across a black hole, nothing.
+fn unclamped(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
+    let stream = document.measurements.mtu.measured().and_then(|section| section.unclamped.measured());
+    if let Some(stream) = stream.filter(|stream| stream.direction == direction) {
+        push(rungs, "TCP, full segments".to_owned(), Some(stream.goodput_bps), Unit::Bits);
+        if let Some(rung) = rungs.last_mut() {
+            rung.aside = true;
+        }
+    }
+}
+
 fn disks(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     let disk = |role: Role| document.measurements.storage.measured().and_then(|section| section.of(role).measured());
     let read = disk(direction.sender()).and_then(|disk| disk.read.measured());
@@ -158,7 +172,7 @@ fn lanes(document: &Document, direction: Direction, base: Option<BitRate>, raw: 
         let mut copies = repeats(lane, direction, files);
         let first = rungs.len();
         for (from, to, rate) in copies.drain(..) {
-            push(rungs, lane_label(lane, from, to), Some(rate), Unit::Bytes);
+            push(rungs, lane_label(lane, from, to, files), Some(rate), Unit::Bytes);
         }
         if let Some(added) = rungs.get_mut(first..) {
             mark_losses(added, base);
@@ -188,12 +202,13 @@ fn repeats(lane: &Lane, direction: Direction, files: FileSet) -> Vec<(Place, Pla
     found.into_iter().map(|(from, to, rates)| (from, to, median(rates))).collect()
 }
 
-fn lane_label(lane: &Lane, from: Place, to: Place) -> String {
+fn lane_label(lane: &Lane, from: Place, to: Place, files: FileSet) -> String {
     let name = match (&lane.protocol, lane.kind) {
         (Outcome::Measured(protocol), LaneKind::Mounted) => protocol.as_str(),
         (_, kind) => kind.word(),
     };
-    format!("{name}, {} → {}", place(from), place(to))
+    let small = if files == FileSet::Small { ", small files" } else { "" };
+    format!("{name}, {} → {}{small}", place(from), place(to))
 }
 
 /// The word for an end of a copy.
@@ -205,7 +220,7 @@ pub(super) const fn place(place: Place) -> &'static str {
 }
 
 fn push(rungs: &mut Vec<Rung>, label: String, rate: Option<BitRate>, unit: Unit) {
-    rungs.push(Rung { label, rate, unit, lost: None, worst: false });
+    rungs.push(Rung { label, rate, unit, lost: None, worst: false, aside: false });
 }
 
 fn mark_losses(rungs: &mut [Rung], base: Option<BitRate>) {
@@ -217,7 +232,9 @@ fn mark_losses(rungs: &mut [Rung], base: Option<BitRate>) {
             // What the headers take from the line rate is arithmetic and no loss.
             rung.lost = (lost > NOISE && !rung.label.starts_with("wire")).then_some(lost);
         }
-        least = least.into_iter().chain([rate]).min();
+        if !rung.aside {
+            least = least.into_iter().chain([rate]).min();
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The hosts with their processors, their disks, and the copies between them.
 
+use std::fmt::Write as _;
+
 use super::ladder::place;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
-use crate::model::cpu::{CoreShare, CpuWindow};
+use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::host::{Host, TcpSettings};
 use crate::model::storage::{Device, DeviceKind, Transfer};
 use crate::model::{Direction, Document, Outcome, Role};
@@ -22,17 +24,18 @@ pub(super) fn cell<T>(outcome: &Outcome<T>, show: impl FnOnce(&T) -> String) -> 
 
 /// Who the two hosts are.
 pub(super) fn hosts(document: &Document, view: &mut View) {
-    let both = [&document.hosts.pc, &document.hosts.nas];
-    if both.iter().all(|host| host.measured().is_none()) {
+    let hosts: Vec<_> = ENDS.iter().filter_map(|&role| document.hosts.of(role).measured().map(|host| (role, host))).collect();
+    if hosts.is_empty() {
         return;
     }
     view.section("Hosts");
-    let mut table = Table::new(&["", "PC", "NAS"]);
+    let mut table = Table::new(&[""]);
+    table.header.extend(hosts.iter().map(|(role, _)| role.title().to_owned()));
     let tcp = |host: &Host, show: &dyn Fn(&TcpSettings) -> String| cell(&host.tcp, show);
     let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| crate::units::ByteSize(sizes[2])));
     let mut row = |name: &str, show: &dyn Fn(&Host) -> String| {
         let mut cells = vec![name.to_owned()];
-        cells.extend(both.map(|host| cell(host, |host| show(host))));
+        cells.extend(hosts.iter().map(|(_, host)| show(host)));
         table.rows.push(cells);
     };
     row("weaklink", &|host| host.weaklink.clone());
@@ -116,7 +119,7 @@ pub(super) fn copies(document: &Document, view: &mut View) {
         return;
     }
     view.section("Copies");
-    let mut table = Table::new(&["lane", "direction", "way", "rate", "moved", "each file", "verified"]);
+    let mut table = Table::new(&["lane", "way", "rate", "moved", "each file", "verified"]);
     for lane in &section.lanes {
         table.rows.extend(lane.rungs.iter().map(|rung| copy_row(lane, rung)));
     }
@@ -141,8 +144,13 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
     let small = if rung.files == FileSet::Small { ", small files" } else { "" };
     vec![
         lane_name(lane),
-        rung.direction.arrow().to_owned(),
-        format!("{} → {}{small}", place(rung.from), place(rung.to)),
+        format!(
+            "{} {} → {} {}{small}",
+            rung.direction.sender().title(),
+            place(rung.from),
+            rung.direction.receiver().title(),
+            place(rung.to)
+        ),
         cell(&rung.result, |copied| copied.bytes_per_s.to_string()),
         show(&|copied| {
             let plural = if copied.files == 1 { "" } else { "s" };
@@ -157,16 +165,9 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
 
 /// What the processors did during each step, and what they could do.
 pub(super) fn cpu(document: &Document, view: &mut View) {
-    let mut table = Table::new(&["during", "host", "busiest core", "peak", "all cores", "busiest processes"]);
+    let mut table = Table::new(&["during", "host", "busiest core", "peak", "busiest processes"]);
     for (step, role, window) in windows(document) {
-        table.rows.push(vec![
-            step,
-            role.title().to_owned(),
-            window.busiest().map(busiest).unwrap_or_default(),
-            percent(window.peak_busy),
-            percent(window.mean_busy()),
-            processes(window),
-        ]);
+        table.rows.push(vec![step, role.title().to_owned(), busiest(window), percent(window.peak_busy), processes(window)]);
     }
     let ceilings = document.measurements.cpu.measured().map(|section| ENDS.map(|role| section.of(role).measured()));
     let mut ciphers = Table::new(&["cipher, one core", "PC", "NAS"]);
@@ -178,11 +179,11 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
             }
         }
         ciphers.rows.extend(names.iter().map(|name| {
-            let rate = |host: &Option<&crate::model::cpu::HostCpu>| {
+            let rate = |host: Option<&HostCpu>| {
                 let found = host.and_then(|host| host.ciphers.iter().find(|ceiling| ceiling.cipher == *name));
                 found.map(|ceiling| cell(&ceiling.rate, ToString::to_string)).unwrap_or_default()
             };
-            vec![(*name).to_owned(), rate(&hosts[0]), rate(&hosts[1])]
+            vec![(*name).to_owned(), rate(hosts[0]), rate(hosts[1])]
         }));
     }
     if table.rows.is_empty() && ciphers.rows.is_empty() {
@@ -198,13 +199,24 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
     }
 }
 
-/// The busiest core and what kept it busy.
-fn busiest(core: &CoreShare) -> String {
-    let parts = [("program", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
+/// The busiest core, what kept it busy, and what kept it from us.
+fn busiest(window: &CpuWindow) -> String {
+    let Some(core) = window.busiest() else { return String::new() };
+    let parts = [("programs", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
     let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name);
-    let waits = if core.iowait >= 0.1 { format!(", iowait {}", percent(core.iowait)) } else { String::new() };
-    let stolen = if core.steal >= 0.01 { format!(", steal {}", percent(core.steal)) } else { String::new() };
-    format!("{}, most {most}{waits}{stolen}", percent(core.busy()))
+    let measured = |share: &Outcome<f64>| share.measured().copied().unwrap_or(0.0);
+    // Below these shares it is the ordinary noise of a machine that also does other things.
+    let beside = [
+        ("iowait", core.iowait, 0.1),
+        ("stolen", core.steal, 0.01),
+        ("throttled", measured(&window.throttled), 0.01),
+        ("waited for a core", measured(&window.run_delay), 0.05),
+    ];
+    let mut text = format!("{} {most}", percent(core.busy()));
+    for (name, share, _) in beside.iter().filter(|(_, share, least)| share >= least) {
+        let _ = write!(text, ", {name} {}", percent(*share));
+    }
+    text
 }
 
 fn processes(window: &CpuWindow) -> String {

@@ -46,7 +46,8 @@ fn ladder(out: &mut String, title: &str, bars: &[Bar]) {
     line(out, &format!("### {}", escape(title)));
     out.push_str("\n| rung | | rate | lost |\n|---|---|--:|--:|\n");
     for bar in bars {
-        let drawn = bar.share.map(|share| "█".repeat(((share * BAR).round() as usize).max(1))).unwrap_or_default();
+        let least = usize::from(bar.share > 0.0);
+        let drawn = "█".repeat(((bar.share * BAR).round() as usize).max(least));
         let beyond = if bar.beyond { "▸" } else { "" };
         let rate = if bar.bits.is_empty() { escape(&bar.bytes) } else { escape(&format!("{} {}", bar.bits, bar.bytes)) };
         let _ = writeln!(out, "| {} | {drawn}{beyond} | {rate} | {} |", escape(&bar.label), escape(&bar.drop));

@@ -9,23 +9,25 @@ use serde_json::Value;
 use super::view::{Item, Tone, View};
 use crate::model::Document;
 
-/// The places that are named for one reason; the rest is counted.
-const MAX_PLACES: usize = 4;
+/// The kinds of places that are named for one reason; the rest is counted.
+const MAX_PLACES: usize = 8;
+/// The kinds of places that are told apart at all.
+const MAX_GROUPS: usize = 64;
 
 /// A reason and the places where it holds.
 struct Missing {
     failed: bool,
     reason: String,
-    places: Vec<String>,
+    places: Vec<Vec<String>>,
 }
 
 /// The section; nothing when all was measured.
 pub(super) fn section(document: &Document, view: &mut View) {
     let mut found = Collected::default();
     if let Ok(value) = serde_json::to_value(document) {
-        for part in ["hosts", "measurements"] {
+        for (part, name) in [("hosts", "host"), ("measurements", "")] {
             if let Some(value) = value.get(part) {
-                found.walk(value, &mut Vec::new());
+                found.walk(value, &mut vec![name.to_owned()]);
             }
         }
     }
@@ -33,20 +35,43 @@ pub(super) fn section(document: &Document, view: &mut View) {
         return;
     }
     view.section("Not measured");
-    let (failed, skipped): (Vec<_>, Vec<_>) = found.all.into_iter().partition(|missing| missing.failed);
+    let (failed, skipped): (Vec<_>, Vec<_>) = found.all.iter().partition(|missing| missing.failed);
     view.items(failed.into_iter().chain(skipped).map(item).collect());
 }
 
-fn item(missing: Missing) -> Item {
-    let more = missing.places.len().saturating_sub(MAX_PLACES);
-    let mut places: Vec<_> = missing.places.into_iter().take(MAX_PLACES).collect();
-    if more > 0 {
-        places.push(format!("{more} more"));
-    }
+fn item(missing: &Missing) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
-    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places.join("; "))] }
+    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places(&missing.places))] }
+}
+
+/// The places by name while they are few, else by what they have in common.
+fn places(all: &[Vec<String>]) -> String {
+    let name = |path: &[String]| path.join(" ");
+    let mut groups: Vec<(&str, Vec<&[String]>)> = Vec::new();
+    for path in all {
+        let last = path.last().map_or("", String::as_str);
+        if let Some((_, members)) = groups.iter_mut().find(|(known, _)| *known == last) {
+            members.push(path);
+        } else if groups.len() < MAX_GROUPS {
+            groups.push((last, vec![path]));
+        }
+    }
+    let mut told: Vec<String> = Vec::new();
+    let mut counted = 0;
+    for (last, members) in groups.iter().take(MAX_PLACES) {
+        counted += members.len();
+        if members.len() <= 2 {
+            told.extend(members.iter().map(|path| name(path)));
+        } else {
+            told.push(format!("{last}, {} times", members.len()));
+        }
+    }
+    if all.len() > counted {
+        told.push(format!("{} more", all.len() - counted));
+    }
+    told.join("; ")
 }
 
 /// Reasons in the order in which they were met, each once.
@@ -95,8 +120,7 @@ impl Collected {
             self.all.len() - 1
         });
         if let Some(missing) = self.all.get_mut(at) {
-            let parts: Vec<_> = path.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
-            missing.places.push(parts.join(" "));
+            missing.places.push(path.iter().filter(|part| !part.is_empty()).cloned().collect());
         }
     }
 }
@@ -143,15 +167,16 @@ mod tests {
     fn equal_reasons_are_told_once_with_all_their_places() {
         let mut found = Collected::default();
         found.walk(
+            // In alphabetical order, which holds whether or not the JSON library keeps the order.
             &json!({
+                "link": {"measured": {"nas": {"skipped": {"reason": "virtual"}},
+                                      "pc": {"measured": {"stack": [{"name": "eth0", "speed_bps": {"skipped": {"reason": "virtual"}}}]}}}},
                 "mtu": {"failed": {"reason": "refused"}},
-                "link": {"measured": {"pc": {"measured": {"stack": [{"name": "eth0", "speed_bps": {"skipped": {"reason": "virtual"}}}]}},
-                                      "nas": {"skipped": {"reason": "virtual"}}}},
             }),
             &mut Vec::new(),
         );
-        let mut told: Vec<_> = found.all.iter().map(|m| (m.reason.as_str(), m.places.join("|"))).collect();
-        told.sort();
-        assert_eq!(told, [("refused", "MTU".to_owned()), ("virtual", "link PC eth0 speed|link NAS".to_owned())]);
+        let mut told: Vec<_> = found.all.iter().map(|m| (m.reason.as_str(), places(&m.places))).collect();
+        told.sort_unstable();
+        assert_eq!(told, [("refused", "MTU".to_owned()), ("virtual", "link NAS; link PC eth0 speed".to_owned())]);
     }
 }

@@ -98,7 +98,8 @@ const fn kind(kind: InterfaceKind) -> &'static str {
 }
 
 fn modes_row(name: &str, modes: &LinkModes) -> Vec<String> {
-    let list = |rates: &[BitRate]| rates.iter().take(16).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let short = |rate: &BitRate| rate.to_string().replace("bit/s", "").replace(' ', "");
+    let list = |rates: &[BitRate]| rates.iter().take(16).map(short).collect::<Vec<_>>().join(" ");
     vec![name.to_owned(), list(&modes.supported_bps), list(&modes.advertised_bps), list(&modes.partner_bps)]
 }
 
@@ -139,13 +140,17 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
-    let facts = [
-        ("mode", bond.mode.clone()),
-        ("hash policy", bond.hash_policy.clone().unwrap_or_default()),
-        ("partner", bond.partner_mac.clone().unwrap_or_default()),
-        ("active aggregator", bond.active_aggregator.map(|id| id.to_string()).unwrap_or_default()),
-        ("ports in it", bond.active_ports.map(|count| count.to_string()).unwrap_or_default()),
+    let aggregator = match (bond.active_aggregator, bond.active_ports) {
+        (None, None) => None,
+        (id, ports) => Some(format!("aggregator {} with {} ports", or_unknown(id), or_unknown(ports))),
+    };
+    let parts = [
+        Some(bond.mode.clone()),
+        bond.hash_policy.as_ref().map(|policy| format!("hash {policy}")),
+        bond.partner_mac.as_ref().map(|mac| format!("partner {mac}")),
+        aggregator,
     ];
+<<<<<<< HEAD
     view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
     let mut table = Table::new(&[
         "port",
@@ -158,15 +163,21 @@ fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
         "churn",
         "LACP state, ours / theirs",
     ]);
+=======
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    view.facts(vec![(format!("{} {name}", role.title()), parts.join(" · "))]);
+    let mut table = Table::new(&["port", "link", "speed", "duplex", "in use", "fails", "group", "churn", "LACP state"]);
+>>>>>>> report
     table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
     view.table(table);
 }
 
 fn port_row(role: Role, port: &BondPort) -> Vec<String> {
     let text = |value: Option<String>| value.unwrap_or_default();
+    let state = |bits: Option<u32>| bits.map_or_else(|| "?".to_owned(), |bits| bits.to_string());
     let lacp = match (port.actor_state, port.partner_state) {
         (None, None) => String::new(),
-        (actor, partner) => format!("{} / {}", or_unknown(actor), or_unknown(partner)),
+        (actor, partner) => format!("{}/{}", state(actor), state(partner)),
     };
     vec![
         format!("{} {}", role.title(), port.name),
@@ -176,7 +187,7 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
         text(port.active.map(|active| if active { "yes" } else { "no" }.to_owned())),
         text(port.failures.map(|count| count.to_string())),
         text(port.aggregator.map(|id| id.to_string())),
-        text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours} / {theirs}"))),
+        text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours}/{theirs}"))),
         lacp,
     ]
 }
@@ -191,7 +202,7 @@ pub(super) fn path_mtu(document: &Document, view: &mut View) {
         let show = |f: &dyn Fn(&PathMtu) -> String| outcome.measured().map(f).unwrap_or_default();
         table.rows.push(vec![
             direction.arrow().to_owned(),
-            cell(outcome, |path| format!("{} bytes", path.mtu)),
+            cell(outcome, |path| path.mtu.to_string()),
             show(&|path| path.ceiling.to_string()),
             show(&|path| limiter(&path.limited_by)),
             show(&|path| path.probes.to_string()),
@@ -216,9 +227,9 @@ pub(super) fn path_mtu(document: &Document, view: &mut View) {
 
 fn limiter(limiter: &Limiter) -> String {
     match limiter {
-        Limiter::LocalInterface => "the sender's own interface".to_owned(),
+        Limiter::LocalInterface => "the sender's interface".to_owned(),
         Limiter::Router { address, next_hop_mtu } => format!("router {address}, which says {next_hop_mtu}"),
-        Limiter::Silent => "something silent: larger packets vanish".to_owned(),
+        Limiter::Silent => "silence: larger packets vanish".to_owned(),
     }
 }
 
@@ -226,8 +237,7 @@ fn limiter(limiter: &Limiter) -> String {
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
     view.section("TCP throughput");
-    let mut table =
-        Table::new(&["direction", "streams", "goodput", "spread", "RTT under load", "sent again", "receiver's window", "method"]);
+    let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "counted"]);
     for direction in Direction::BOTH {
         let passes = section.of(direction);
@@ -256,10 +266,12 @@ fn rtt_words(rtt: &RttSummary) -> String {
 fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec<String> {
     let show = |f: &dyn Fn(&Pass) -> String| outcome.measured().map(f).unwrap_or_default();
     vec![
-        direction.arrow().to_owned(),
-        outcome.measured().map_or_else(|| streams.to_owned(), |pass| pass.streams.to_string()),
+        match outcome.measured() {
+            Some(pass) => format!("{} × {}", direction.arrow(), pass.streams),
+            None => format!("{}, {streams}", direction.arrow()),
+        },
         cell(outcome, |pass| pass.goodput_bps.to_string()),
-        show(&|pass| pass.steady.map_or_else(|| "never steady".to_owned(), |steady| format!("±{}", percent(steady.spread)))),
+        show(&|pass| pass.steady.map_or_else(|| "unsteady".to_owned(), |steady| format!("±{:.1} %", steady.spread * 100.0))),
         show(&|pass| pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default()),
         show(&|pass| pass.sender.measured().and_then(|stats| sent_again(stats)).unwrap_or_default()),
         show(&|pass| pass.sender.measured().and_then(|stats| window_share(stats)).unwrap_or_default()),
@@ -277,14 +289,11 @@ fn sent_again(stats: &[TcpStats]) -> Option<String> {
         .filter_map(|stream| stream.retransmits)
         .fold(None, |sum: Option<u64>, count| Some(sum.unwrap_or(0).saturating_add(count)))?;
     let sent = stats.iter().filter_map(|stream| stream.segments_out).fold(0u64, u64::saturating_add);
-    if again > 0 && sent > 0 {
-        Some(format!("{again} ({})", percent(again as f64 / sent as f64)))
-    } else {
-        Some(again.to_string())
-    }
+    let share = if sent > 0 { again as f64 / sent as f64 } else { 0.0 };
+    Some(if share >= 0.000_05 { format!("{again} ({})", percent(share)) } else { again.to_string() })
 }
 
-/// For which share of their busy time the streams stood before the receiver's window.
+/// For which share of their busy time the streams waited for the receiver's window to open.
 fn window_share(stats: &[TcpStats]) -> Option<String> {
     let sum = |of: &dyn Fn(&TcpStats) -> Option<u64>| stats.iter().filter_map(of).fold(0u64, u64::saturating_add);
     let busy = sum(&|stream| stream.busy_us);

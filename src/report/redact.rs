@@ -64,9 +64,10 @@ impl Masks {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
-            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            out.push_str(&if names_somebody(&out) { hidden(word) } else { self.word(word) });
+            let name = names_somebody(&out);
+            let ends = |c: char| if name { ends_name(c) } else { !is_word(c) };
+            let (word, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+            out.push_str(&if name { hidden(word) } else { self.word(word) });
             let next = after.chars().next();
             out.extend(next);
             rest = next.map_or("", |c| &after[c.len_utf8()..]);
@@ -159,6 +160,11 @@ const fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_' | '%')
 }
 
+/// What ends the value of an option or a part of a path.
+const fn ends_name(c: char) -> bool {
+    c.is_ascii_whitespace() || matches!(c, ',' | '/' | '\\' | ':' | ';' | '"' | '\'' | ')')
+}
+
 /// Whether the next word is a person's name or a secret.
 fn names_somebody(before: &str) -> bool {
     let keys = ["username=", "user=", "domain=", "password=", "pass=", "credentials=", "cred=", "/home/", "/Users/", "\\Users\\"];
@@ -207,7 +213,7 @@ mod tests {
     #[test]
     fn names_in_options_and_paths_are_hidden() {
         let mut masks = Masks::default();
-        assert_eq!(masks.text("rw,username=bob,vers=3.1.1"), "rw,username=hidden,vers=3.1.1");
+        assert_eq!(masks.text("rw,username=bj\u{f6}rn.x,vers=3.1.1"), "rw,username=hidden,vers=3.1.1");
         assert_eq!(masks.text("cannot open /home/bob/x: denied"), "cannot open /home/hidden/x: denied");
     }
 }

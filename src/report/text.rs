@@ -1,6 +1,6 @@
 //! The view on a terminal.
 
-use comfy_table::{ContentArrangement, ContentLineStyle, LineStyle, TableStyle};
+use comfy_table::{ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, TableStyle, Width};
 
 use super::render::Style;
 use super::view::{Bar, Block, Item, Table, Tone, View};
@@ -10,6 +10,12 @@ use super::wrap::{columns, pad, pad_left, wrap};
 const LEAST_WIDTH: usize = 40;
 /// The most columns of prose: longer lines are hard to read.
 const PROSE: usize = 100;
+
+/// The least and the most columns of a full bar.
+const LEAST_BAR: usize = 3;
+const MOST_BAR: usize = 48;
+/// The least width to which a table's widest column is squeezed.
+const LEAST_CELL: usize = 18;
 
 /// Calm lines: a rule below the header, space between the columns.
 const UNICODE_TABLE: TableStyle = TableStyle::new()
@@ -108,17 +114,24 @@ impl Page {
         self.line(0, &title);
         let most = |of: &dyn Fn(&Bar) -> usize| bars.iter().map(of).max().unwrap_or(0);
         let label = most(&|bar| columns(&bar.label)).min(self.width / 3);
-        let bits = most(&|bar| columns(&bar.bits));
+        let mut bits = most(&|bar| columns(&bar.bits));
         let bytes = most(&|bar| columns(&bar.bytes));
         let drop = most(&|bar| columns(&bar.drop));
-        let taken = 2 + label + 2 + 1 + bits + 1 + bytes + 2 + drop;
-        let length = self.width.min(PROSE + 20).saturating_sub(taken).clamp(6, 48);
+        let rest = self.width.min(PROSE + 20).saturating_sub(2 + label + 2 + 2 + 1 + bytes + 2 + drop);
+        if rest < bits + LEAST_BAR {
+            bits = 0;
+        }
+        let length = rest.saturating_sub(bits).clamp(LEAST_BAR, MOST_BAR);
         for bar in bars {
-            let painted = self.paint(&pad(&self.drawn(bar, length), length + 1), bar.tone, false);
+            let painted = self.paint(&pad(&self.drawn(bar, length), length + 2), bar.tone, false);
             let lost = self.paint(&pad_left(&bar.drop, drop), bar.tone, bar.tone == Tone::Bad);
             let mut names = wrap(&bar.label, label).into_iter();
             let name = pad(&names.next().unwrap_or_default(), label);
-            let line = format!("{name}  {painted}{} {}  {lost}", pad_left(&bar.bits, bits), pad_left(&bar.bytes, bytes));
+            let line = format!(
+                "{name}  {painted}{} {}  {lost}",
+                pad_left(if bits > 0 { &bar.bits } else { "" }, bits),
+                pad_left(&bar.bytes, bytes)
+            );
             self.line(2, &line);
             for rest in names {
                 self.line(4, &rest);
@@ -128,10 +141,11 @@ impl Page {
 
     /// The bar itself: eighths of a column where the terminal has them, a mark when it runs off the scale.
     fn drawn(&self, bar: &Bar, length: usize) -> String {
-        let Some(share) = bar.share else { return String::new() };
-        let eighths = ((share * length as f64 * 8.0).round() as usize).max(1);
+        // Little is not nothing.
+        let least = usize::from(bar.share > 0.0);
+        let eighths = ((bar.share * length as f64 * 8.0).round() as usize).max(least);
         if !self.style.unicode {
-            let filled = (eighths / 8).max(1);
+            let filled = (eighths / 8).max(least);
             return format!("{}{}", "#".repeat(filled), if bar.beyond { ">" } else { "" });
         }
         let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();
@@ -197,26 +211,26 @@ impl Page {
 
     fn table(&mut self, table: &Table) {
         self.gap();
-        if self.fits(table) {
-            let mut drawn = comfy_table::Table::new();
-            drawn
-                .load_style(if self.style.unicode { UNICODE_TABLE } else { ASCII_TABLE })
-                .force_no_tty()
-                .set_content_arrangement(ContentArrangement::Dynamic)
-                .set_width(u16::try_from(self.width.saturating_sub(2)).unwrap_or(u16::MAX))
-                .set_header(&table.header)
-                .add_rows(&table.rows);
-            for column in drawn.column_iter_mut() {
-                column.set_padding((0, 1));
-            }
-            for line in drawn.lines() {
-                self.line(2, &line);
-            }
-        } else {
-            self.records(table);
+        let Some(widths) = self.column_widths(table) else { return self.records(table) };
+        let mut drawn = comfy_table::Table::new();
+        drawn
+            .load_style(if self.style.unicode { UNICODE_TABLE } else { ASCII_TABLE })
+            .force_no_tty()
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(self.width.saturating_sub(2)).unwrap_or(u16::MAX))
+            .set_header(&table.header)
+            .add_rows(&table.rows);
+        for (column, width) in drawn.column_iter_mut().zip(widths) {
+            column.set_padding((0, 1));
+            let fixed = u16::try_from(width + 1).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(fixed)));
+        }
+        for line in drawn.lines() {
+            self.line(2, &line);
         }
     }
 
+<<<<<<< HEAD
     /// Whether the columns have room: at most one of them, the widest, may have to wrap.
     fn fits(&self, table: &Table) -> bool {
         let cell = |row: &[String], column: usize| row.get(column).map_or(0, |cell| columns(cell));
@@ -227,6 +241,24 @@ impl Page {
         let widest = widths.pop().unwrap_or(0);
         let others: usize = widths.iter().map(|width| width + 2).sum();
         others + widest.min(24) + 4 <= self.width
+=======
+    /// The columns' widths, or none when there is no room: names may break between words, and the widest column may wrap.
+    fn column_widths(&self, table: &Table) -> Option<Vec<usize>> {
+        let longest_word = |name: &String| name.split(' ').map(columns).max().unwrap_or(0);
+        let width = |column: usize, name: usize| {
+            table.rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).chain([name, 1]).max().unwrap_or(1)
+        };
+        let room = self.width.checked_sub(2 + 2 * table.header.len())?;
+        let whole: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, columns(name))).collect();
+        if whole.iter().sum::<usize>() <= room {
+            return Some(whole);
+        }
+        let mut tight: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, longest_word(name))).collect();
+        let over = tight.iter().sum::<usize>().saturating_sub(room);
+        let widest = tight.iter_mut().max()?;
+        *widest = widest.checked_sub(over).filter(|left| over == 0 || *left >= LEAST_CELL)?;
+        Some(tight)
+>>>>>>> report
     }
 
     /// A table that is too wide, one block of names and values for each row.

@@ -53,13 +53,13 @@ pub(super) enum Tone {
 pub(super) struct Bar {
     /// What it shows.
     pub(super) label: String,
-    /// Its length from 0 to 1; none when there is no value.
-    pub(super) share: Option<f64>,
+    /// Its length from 0 to 1.
+    pub(super) share: f64,
     /// Whether the value is larger than the scale.
     pub(super) beyond: bool,
     /// The value in bits, where that is the field's unit.
     pub(super) bits: String,
-    /// The value in bytes, or why there is none.
+    /// The value in bytes.
     pub(super) bytes: String,
     /// What is lost here.
     pub(super) drop: String,
@@ -96,13 +96,11 @@ impl Table {
     }
 
     /// Columns in which no row says anything are left out.
-    fn without_empty_columns(mut self) -> Self {
+    fn without_empty_columns(self) -> Self {
         let said = |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.is_empty()));
         let keep: Vec<bool> = (0..self.header.len()).map(said).collect();
         let filter = |cells: Vec<String>| cells.into_iter().zip(&keep).filter(|(_, keep)| **keep).map(|(cell, _)| cell).collect();
-        self.header = filter(self.header);
-        self.rows = self.rows.into_iter().map(filter).collect();
-        self
+        Self { rows: self.rows.into_iter().map(&filter).collect(), header: filter(self.header) }
     }
 }
 
@@ -219,6 +217,8 @@ impl View {
 pub(super) fn percent(share: f64) -> String {
     if !share.is_finite() {
         String::new()
+    } else if share > 0.0 && share < 0.000_05 {
+        "under 0.01 %".to_owned()
     } else if share > 0.0 && share < 0.0095 {
         format!("{:.2} %", share * 100.0)
     } else {

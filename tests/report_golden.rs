@@ -1,0 +1,251 @@
+//! What reports look like, and that nothing in a document can make rendering or reading fail.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::Value;
+use weaklink::model::Document;
+use weaklink::report::{Format, MAX_BYTES, ReadError, Style, read, redact, render};
+
+#[path = "fixtures/report/samples.rs"]
+mod samples;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/report")
+}
+
+fn styles() -> [(&'static str, Style); 3] {
+    [
+        ("80", Style { color: false, width: 80, unicode: true }),
+        ("120", Style { color: false, width: 120, unicode: true }),
+        ("60-ascii", Style { color: false, width: 60, unicode: false }),
+    ]
+}
+
+fn hold(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "fixtures/report/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+/// Run once with `INSTA_UPDATE=always` after a wanted change.
+#[test]
+fn every_sample_looks_as_it_did() {
+    for (name, document) in samples::all() {
+        for (style_name, style) in styles() {
+            hold(&format!("{name}-text-{style_name}"), &render(&document, Format::Text, &style));
+        }
+        hold(&format!("{name}-markdown"), &render(&document, Format::Markdown, &Style::PLAIN));
+    }
+    let style = Style { color: true, width: 80, unicode: true };
+    hold("nas-disk-text-color", &render(&samples::nas_disk(), Format::Text, &style).replace('\u{1b}', "ESC"));
+}
+
+#[test]
+fn the_sample_files_are_what_the_builder_makes() {
+    let update = std::env::var("INSTA_UPDATE").is_ok_and(|how| how == "always");
+    for (name, document) in samples::all() {
+        let file = folder().join(format!("{name}.json"));
+        let text = render(&document, Format::Json, &Style::PLAIN);
+        if update {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert!(std::fs::read_to_string(&file).unwrap() == text, "{name}: run with INSTA_UPDATE=always after a wanted change");
+        assert!(read(text.as_bytes()).unwrap() == document, "{name} changes when it is read back");
+    }
+}
+
+#[test]
+fn verdict_ladder_and_findings_stand_on_the_first_screen() {
+    for (name, document) in samples::all() {
+        let text = render(&document, Format::Text, &Style { color: false, width: 80, unicode: true });
+        let first = text.lines().position(|line| line.starts_with("──")).unwrap();
+        assert!(first <= 30, "{name}: {first} lines");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for (name, document) in samples::all() {
+        for width in [40, 60, 72, 80, 100, 120, 200] {
+            for unicode in [true, false] {
+                let text = render(&document, Format::Text, &Style { color: false, width, unicode });
+                let wide = text.lines().find(|line| line.chars().count() > width);
+                assert_eq!(wide, None, "{name} at {width}");
+                assert!(unicode || text.is_ascii(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_reason_that_something_is_missing_is_told_once() {
+    let text = render(&samples::nothing(), Format::Markdown, &Style::PLAIN);
+    assert_eq!(text.matches("the NAS did not answer on port 5210").count(), 1);
+    assert_eq!(text.matches("connection refused").count(), 1);
+}
+
+#[test]
+fn a_local_run_says_that_loopback_is_no_network() {
+    for format in [Format::Text, Format::Markdown] {
+        let text = render(&samples::local(), format, &Style::PLAIN);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("not evidence about a cable"), "{text}");
+        let said = text.find("loopback, which is no network").unwrap();
+        assert!(said < text.find("TCP, 4 streams").unwrap());
+    }
+}
+
+#[test]
+fn what_is_no_report_is_refused_with_a_sentence() {
+    let good = render(&samples::healthy(), Format::Json, &Style::PLAIN);
+    let says = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+    for (case, given, sentence) in [
+        ("nothing", String::new(), "the file is empty"),
+        ("a list", "[1, 2]".into(), "this is not a weaklink report: it is a list"),
+        ("a number", "7".into(), "this is not a weaklink report: it is a single value"),
+        ("an object of another kind", "{\"a\": 1}".into(), "this is not a weaklink report: it has no schema"),
+        ("an iperf3 result", "{\"start\": {}, \"schema\": 3}".into(), "this is not a weaklink report"),
+        ("another schema", good.replace("weaklink.report", "other.report"), "its schema is \"other.report\""),
+        ("a newer layout", good.replacen("\"major\": 1", "\"major\": 2", 1), "made by a newer weaklink (layout 2.0"),
+        ("layout 0", good.replacen("\"major\": 1", "\"major\": 0", 1), "no weaklink ever wrote layout 0"),
+        ("a broken copy", good[..good.len() / 2].into(), "breaks off at line"),
+        ("a stray comma", good.replacen("\"tool\": {", "\"tool\": {,", 1), "not valid JSON: "),
+        ("two reports", format!("{good}{good}"), "not valid JSON: trailing characters at line"),
+        ("a negative rate", good.replacen("\"streams\": 4", "\"streams\": -4", 1), "the report is damaged: invalid value"),
+        ("a number beyond all bounds", good.replacen("\"streams\": 4", "\"streams\": 1e999", 1), "number out of range at line"),
+        ("a word that does not exist", good.replacen("\"healthy\"", "\"ill\\u001b[2J\"", 1), "unknown variant `ill\\u{1b}[2J`"),
+        ("deep nesting", format!("{{\"schema\":{}", "[".repeat(100_000)), ""),
+    ] {
+        let said = says(&given);
+        assert!(said.contains(sentence), "{case}: {said}");
+        assert!(!said.contains('\u{1b}'), "{case}");
+    }
+    assert!(matches!(read(b"\xff\xfe{\0}\0"), Err(ReadError::Encoding { .. })));
+    assert!(matches!(read(b"{\"a\": \"\xff\"}"), Err(ReadError::Encoding { .. })));
+    assert!(matches!(read(&vec![b' '; MAX_BYTES + 1]), Err(ReadError::TooLarge { .. })));
+    assert!(matches!(read("{},".repeat(300_000).as_bytes()), Err(ReadError::TooLarge { .. })));
+}
+
+#[test]
+fn a_report_of_a_newer_minor_version_is_read() {
+    let good = render(&samples::healthy(), Format::Json, &Style::PLAIN);
+    let newer = good.replacen("\"minor\": 0", "\"minor\": 7", 1).replacen(
+        "\"tool\": {",
+        "\"weather\": {\"wind\": [1, {}]}, \"tool\": {",
+        1,
+    );
+    let document = read(format!("\u{feff}{newer}").as_bytes()).unwrap();
+    assert!(document.measurements == samples::healthy().measurements);
+}
+
+#[test]
+fn a_redacted_report_keeps_its_findings_and_loses_its_addresses() {
+    let mut document = samples::nas_disk();
+    let link = document.measurements.link.measured_mut().unwrap().pc.measured_mut().unwrap();
+    link.peer = "93.184.216.34".parse().unwrap();
+    link.stack[0].name = "enx001122334455".into();
+    document.findings[0].evidence.push("The route to 93.184.216.34 leaves by 00:11:22:33:44:55.".into());
+    let findings = document.findings.len();
+    redact(&mut document).unwrap();
+    let text = render(&document, Format::Json, &Style::PLAIN);
+    for private in ["93.184.216.34", "33:44:55", "334455"] {
+        assert!(!text.contains(private), "{private}");
+    }
+    for kept in ["192.168.1.10", "192.0.2.1", "00:11:22", "enx001122"] {
+        assert!(text.contains(kept), "{kept}");
+    }
+    assert_eq!(document.findings.len(), findings);
+}
+
+/// Replaces parts of a document: outcomes by reasons, strings by others. What does not fit the model any more is no document.
+fn spoil(value: &mut Value, choose: &mut impl FnMut() -> u8, text: &str) {
+    match value {
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("measured") => match choose() {
+            0..=40 => *value = serde_json::json!({ "skipped": { "reason": text } }),
+            41..=70 => *value = serde_json::json!({ "failed": { "reason": text } }),
+            _ => fields.values_mut().for_each(|inner| spoil(inner, choose, text)),
+        },
+        Value::Object(fields) => fields.values_mut().for_each(|inner| spoil(inner, choose, text)),
+        // Lists of plain values may be of a fixed length.
+        Value::Array(items) if items.first().is_some_and(Value::is_object) => {
+            if choose() < 25 {
+                items.truncate(1);
+            }
+            for inner in items {
+                spoil(inner, choose, text);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn hostile(document: &mut Document, text: &str, number: u64) {
+    for finding in &mut document.findings {
+        finding.evidence.push(text.to_owned());
+        finding.advice.insert(0, text.to_owned());
+        if let Some(gain) = &mut finding.gain {
+            gain.to_bps.0 = number;
+        }
+    }
+    text.clone_into(&mut document.started);
+    document.plan.stated_nas_bps = Some(weaklink::units::BitRate(number));
+    if let Some(verdict) = &mut document.verdict {
+        text.clone_into(&mut verdict.sentence);
+    }
+    if let Some(host) = document.hosts.pc.measured_mut() {
+        text.clone_into(&mut host.os);
+    }
+    for lane in document.measurements.copy.measured_mut().into_iter().flat_map(|section| &mut section.lanes) {
+        for fact in &mut lane.facts {
+            text.clone_into(&mut fact.value);
+        }
+        for copied in lane.rungs.iter_mut().filter_map(|rung| rung.result.measured_mut()) {
+            copied.bytes_per_s.0 = number;
+        }
+    }
+    let links = document.measurements.link.measured_mut().into_iter().flat_map(|section| [&mut section.pc, &mut section.nas]);
+    for interface in links.filter_map(|link| link.measured_mut()).flat_map(|link| &mut link.stack) {
+        text.clone_into(&mut interface.name);
+    }
+    let hosts = document.measurements.cpu.measured_mut().into_iter().flat_map(|section| [&mut section.pc, &mut section.nas]);
+    for window in hosts.filter_map(|host| host.measured_mut()).filter_map(|host| host.idle.measured_mut()) {
+        window.peak_busy = f64::NAN;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_document_makes_rendering_fail_or_steers_the_terminal(
+        sample in 0usize..5,
+        choices in proptest::collection::vec(any::<u8>(), 1..64),
+        text in "[a-z |`<\\[\u{1b}\u{7}\n\r\u{9b}\u{202e}\u{2066}\u{200b}日\u{301}]{0,60}",
+        number in prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>()],
+        width in 0usize..240,
+        unicode in any::<bool>(),
+    ) {
+        let mut value = serde_json::to_value(&samples::all()[sample].1).unwrap();
+        let mut at = 0;
+        spoil(&mut value["measurements"], &mut || { at += 1; choices[at % choices.len()] }, &text);
+        let mut document: Document = serde_json::from_value(value).unwrap();
+        hostile(&mut document, &text, number);
+        let style = Style { color: false, width, unicode };
+        for format in Format::ALL {
+            let shown = render(&document, format, &style);
+            prop_assert!(shown.ends_with('\n'));
+            if format != Format::Json {
+                let bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{2066}' | '\u{200b}');
+                prop_assert!(!shown.contains(bad), "{shown:?}");
+            }
+            prop_assert!(!shown.contains(char::from(27)));
+        }
+        let _ = redact(&mut document);
+    }
+
+    #[test]
+    fn no_bytes_make_reading_fail(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = read(&bytes);
+    }
+}
