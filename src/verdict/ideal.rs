@@ -52,9 +52,7 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_the_field() {
-        for (mtu, ip, share) in
-            [(1500, Ip::V4, 0.9415), (9000, Ip::V4, 0.9900), (1500, Ip::V6, 0.9285), (9000, Ip::V6, 0.9878)]
-        {
+        for (mtu, ip, share) in [(1500, Ip::V4, 0.9415), (9000, Ip::V4, 0.9900), (1500, Ip::V6, 0.9285), (9000, Ip::V6, 0.9878)] {
             assert!((tcp_share(Mtu(mtu), ip) - share).abs() < 0.0001, "{mtu} {ip:?}");
         }
         assert!(tcp_share(Mtu(0), Ip::V6).abs() < f64::EPSILON);

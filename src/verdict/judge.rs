@@ -66,7 +66,11 @@ fn leading<'a>(answers: &'a [Answer; 2], hits: &[Hit]) -> Option<(&'a Answer, us
     });
     causes.max_by(|(a, x), (b, y)| {
         let by_rate = b.rate.cmp(&a.rate);
-        a.factor().total_cmp(&b.factor()).then(by_rate).then(hits[*x].weight.total_cmp(&hits[*y].weight)).then(b.direction.cmp(&a.direction))
+        a.factor()
+            .total_cmp(&b.factor())
+            .then(by_rate)
+            .then(hits[*x].weight.total_cmp(&hits[*y].weight))
+            .then(b.direction.cmp(&a.direction))
     })
 }
 
@@ -155,7 +159,8 @@ fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Opti
         };
         found.push((first, finding));
     }
-    let key = |(first, f): &(bool, Finding)| (!first, std::cmp::Reverse(f.severity), f.code.clone(), f.r#where, f.direction, f.lane);
+    let key =
+        |(first, f): &(bool, Finding)| (!first, std::cmp::Reverse(f.severity), f.code.clone(), f.r#where, f.direction, f.lane);
     found.sort_by_key(key);
     let mut findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
     findings.dedup_by(|b, a| a.code == b.code && a.r#where == b.r#where && a.direction == b.direction && a.lane == b.lane);
@@ -174,7 +179,8 @@ fn severity(hit: &Hit, binding: Option<&Answer>, answers: &[Answer; 2], verdict:
                 return Some(if answer.factor() >= 2.0 { Severity::Critical } else { Severity::Warning });
             }
             // What a disk gives is a fact of the ladder, and a finding only where it binds or nearly does.
-            let plain = ["disk.nas-write", "disk.nas-read", "disk.pc-write", "disk.pc-read", "disk.cache-exhausted"].contains(&hit.code);
+            let plain =
+                ["disk.nas-write", "disk.nas-read", "disk.pc-write", "disk.pc-read", "disk.cache-exhausted"].contains(&hit.code);
             let tied = answers.iter().any(|answer| answer.tie.is_some_and(|part| rank::explains(hit, answer.direction, part)));
             (!plain || tied).then_some(Severity::Info)
         }

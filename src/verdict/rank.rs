@@ -4,9 +4,9 @@ use super::ladder::{Ceiling, Ladder, Part};
 use super::limits;
 use super::rules::{Explains, Hit};
 use super::seen::{Seen, Sums};
+use crate::model::Direction;
 use crate::model::copy::{FileSet, LaneKind};
 use crate::model::finding::{Confidence, Gain};
-use crate::model::Direction;
 use crate::units::BitRate;
 
 /// What one direction's ladder says.
@@ -93,7 +93,9 @@ fn best(hits: &[Hit], direction: Direction, part: Part) -> (Option<usize>, Optio
     let first = fitting.first().copied();
     // The names of the same fact at two depths (a disk, its RAID) are no rivals; two network causes are.
     let network = matches!(part, Part::Line | Part::Tcp);
-    let close = |at: &&usize| first.is_some_and(|first| hits[first].code != hits[**at].code && hits[first].weight - hits[**at].weight < 0.1);
+    let close = |at: &&usize| {
+        first.is_some_and(|first| hits[first].code != hits[**at].code && hits[first].weight - hits[**at].weight < 0.1)
+    };
     (first, fitting.get(1..).unwrap_or_default().iter().find(close).copied().filter(|_| network))
 }
 
@@ -123,7 +125,9 @@ fn state(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling, best: Option<(usiz
 /// A disk's rate without one of the network says something only beside the line's.
 fn without_network(share: Option<f64>, best: Option<(usize, &Hit)>) -> State {
     match best {
-        Some((at, hit)) if hit.code == "disk.raid-degraded-or-resyncing" || share.is_some_and(|share| share < limits::LANE_TOLERANCE) => {
+        Some((at, hit))
+            if hit.code == "disk.raid-degraded-or-resyncing" || share.is_some_and(|share| share < limits::LANE_TOLERANCE) =>
+        {
             State::Cause(at)
         }
         _ => State::Nothing,
@@ -133,7 +137,8 @@ fn without_network(share: Option<f64>, best: Option<(usize, &Hit)>) -> State {
 /// Whether a large copy in this direction was clearly faster than TCP, and near the line: then the test was the limit.
 fn faster_copy(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling) -> bool {
     let (Some(copy), Some(wire), Some(line)) = (seen.copy(), ladder.wire, ladder.line) else { return false };
-    let copies = copy.lanes.iter().flat_map(|lane| lane.measured(ladder.direction)).filter(|(rung, _)| rung.files == FileSet::Large);
+    let copies =
+        copy.lanes.iter().flat_map(|lane| lane.measured(ladder.direction)).filter(|(rung, _)| rung.files == FileSet::Large);
     // More than the line carries is a cache, and proves nothing.
     let possible = copies.map(|(_, copied)| copied.bytes_per_s.bits()).filter(|rate| *rate <= line);
     let most = possible.max().unwrap_or_default().as_f64();
@@ -212,13 +217,14 @@ pub(super) fn noisy(seen: &Seen<'_>, direction: Direction) -> bool {
 }
 
 fn resyncs(seen: &Seen<'_>) -> bool {
-    let devices = [crate::model::Role::Pc, crate::model::Role::Nas].into_iter().filter_map(|role| seen.disk(role)?.device.measured());
+    let devices =
+        [crate::model::Role::Pc, crate::model::Role::Nas].into_iter().filter_map(|role| seen.disk(role)?.device.measured());
     devices.filter_map(|device| device.raid.as_ref()).any(|raid| raid.syncing.is_some())
 }
 
 /// A rate above what the cables carry: which direction, the rate and the line.
 pub(super) fn impossible(seen: &Seen<'_>) -> Option<(Direction, BitRate, BitRate)> {
-    let line = seen.line.filter(|_| !seen.inferred && !seen.local())?;
+    let line = seen.known().filter(|_| !seen.local())?;
     let above = |rate: &BitRate| rate.as_f64() > limits::IMPOSSIBLE * line.as_f64();
     let found = seen.ways.iter().filter_map(|way| Some((way.direction, way.rate().filter(above)?, line)));
     found.max_by_key(|found| found.1)

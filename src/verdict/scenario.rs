@@ -14,7 +14,7 @@ use crate::model::storage::{Device, DeviceKind, Disk, DiskResult, StorageSection
 use crate::model::throughput::{Bins, DirectionThroughput, Method, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
 use crate::units::{BitRate, ByteRate, ByteSize, Elapsed, Mtu};
 
-pub fn mbit(mbit: u64) -> BitRate {
+pub(super) fn mbit(mbit: u64) -> BitRate {
     BitRate::from_mbit(mbit)
 }
 
@@ -23,7 +23,7 @@ fn fact<T>(value: T) -> Outcome<Fact<T>> {
 }
 
 /// Both links at this speed, everything else well above it, MTU 1500.
-pub fn healthy(line_mbit: u64) -> Document {
+pub(super) fn healthy(line_mbit: u64) -> Document {
     let wire = (line_mbit as f64 * 0.9395) as u64;
     let fast = wire / 8 * 3;
     Document {
@@ -89,7 +89,7 @@ fn host_link(line_mbit: u64) -> HostLink {
     }
 }
 
-pub fn interface(name: &str, kind: InterfaceKind, line_mbit: u64) -> Interface {
+pub(super) fn interface(name: &str, kind: InterfaceKind, line_mbit: u64) -> Interface {
     Interface {
         name: name.into(),
         kind,
@@ -112,8 +112,16 @@ pub fn interface(name: &str, kind: InterfaceKind, line_mbit: u64) -> Interface {
     }
 }
 
-pub fn path(mtu: u32, limited_by: Limiter) -> PathMtu {
-    PathMtu { mtu: Mtu(mtu), ceiling: Mtu(mtu), limited_by, probes: 10, elapsed_us: Elapsed(50_000), rtt_us: Some(Elapsed(200)), trace: vec![] }
+pub(super) fn path(mtu: u32, limited_by: Limiter) -> PathMtu {
+    PathMtu {
+        mtu: Mtu(mtu),
+        ceiling: Mtu(mtu),
+        limited_by,
+        probes: 10,
+        elapsed_us: Elapsed(50_000),
+        rtt_us: Some(Elapsed(200)),
+        trace: vec![],
+    }
 }
 
 fn rtt(us: u64) -> RttSummary {
@@ -125,7 +133,7 @@ fn direction(rate_mbit: u64) -> DirectionThroughput {
     DirectionThroughput { single: Outcome::Measured(pass(1, rate_mbit)), multi: Outcome::Measured(pass(4, rate_mbit)) }
 }
 
-pub fn pass(streams: u32, rate_mbit: u64) -> Pass {
+pub(super) fn pass(streams: u32, rate_mbit: u64) -> Pass {
     let bytes = rate_mbit * 1_000_000 / 8 * 4;
     let stats = TcpStats {
         min_rtt_us: Some(200),
@@ -157,8 +165,14 @@ pub fn pass(streams: u32, rate_mbit: u64) -> Pass {
     }
 }
 
-pub fn cpu_window(busiest: f64) -> CpuWindow {
-    let core = |busy: f64| CoreShare { user: busy * 0.1, system: busy * 0.4, softirq: busy * 0.5, idle: 1.0 - busy, ..CoreShare::default() };
+pub(super) fn cpu_window(busiest: f64) -> CpuWindow {
+    let core = |busy: f64| CoreShare {
+        user: busy * 0.1,
+        system: busy * 0.4,
+        softirq: busy * 0.5,
+        idle: 1.0 - busy,
+        ..CoreShare::default()
+    };
     CpuWindow {
         elapsed_us: Elapsed(4_000_000),
         cores: vec![core(busiest), core(0.2), core(0.1), core(0.1)],
@@ -170,7 +184,7 @@ pub fn cpu_window(busiest: f64) -> CpuWindow {
     }
 }
 
-pub fn process(name: &str, share: f64) -> ProcessShare {
+pub(super) fn process(name: &str, share: f64) -> ProcessShare {
     ProcessShare { name: name.into(), ours: false, cores: share, busiest_thread: share.min(1.0) }
 }
 
@@ -183,7 +197,7 @@ fn host_cpu() -> HostCpu {
     }
 }
 
-pub fn transfer(mb: u64) -> Transfer {
+pub(super) fn transfer(mb: u64) -> Transfer {
     Transfer {
         bytes: ByteSize(mb * 4_000_000),
         elapsed_us: Elapsed(4_000_000),
@@ -197,7 +211,7 @@ pub fn transfer(mb: u64) -> Transfer {
     }
 }
 
-pub fn disk(mb: u64) -> DiskResult {
+pub(super) fn disk(mb: u64) -> DiskResult {
     DiskResult {
         device: Outcome::Measured(Device {
             filesystem: "ext4".into(),
@@ -216,7 +230,7 @@ pub fn disk(mb: u64) -> DiskResult {
 }
 
 /// The hands.
-pub trait Bend {
+pub(super) trait Bend {
     fn link(&mut self, role: Role) -> &mut HostLink;
     fn port(&mut self, role: Role) -> &mut Interface;
     fn tcp(&mut self) -> &mut ThroughputSection;
@@ -287,7 +301,8 @@ impl Bend for Document {
         if self.measurements.copy.measured().is_none() {
             self.measurements.copy = Outcome::Measured(CopySection::default());
         }
-        let facts = facts.iter().map(|(name, value)| LaneFact { name: (*name).into(), value: (*value).into(), source: Source::Program });
+        let facts =
+            facts.iter().map(|(name, value)| LaneFact { name: (*name).into(), value: (*value).into(), source: Source::Program });
         let lane = Lane { kind, protocol: Outcome::Measured(protocol.into()), facts: facts.collect(), rungs: vec![] };
         let lanes = &mut self.measurements.copy.measured_mut().expect("copy").lanes;
         lanes.push(lane);
@@ -316,7 +331,7 @@ impl Bend for Document {
     }
 }
 
-pub fn rung(direction: Direction, (from, to): (Place, Place), files: FileSet, mb: f64) -> Rung {
+pub(super) fn rung(direction: Direction, (from, to): (Place, Place), files: FileSet, mb: f64) -> Rung {
     let rate = ByteRate((mb * 1e6) as u64);
     Rung {
         direction,
@@ -338,12 +353,12 @@ pub fn rung(direction: Direction, (from, to): (Place, Place), files: FileSet, mb
 }
 
 /// A large copy from memory to memory.
-pub fn plain(direction: Direction, mb: f64) -> Rung {
+pub(super) fn plain(direction: Direction, mb: f64) -> Rung {
     rung(direction, (Place::Memory, Place::Memory), FileSet::Large, mb)
 }
 
 /// A rung during which a process used this share of a core at one end.
-pub fn burning(mut rung: Rung, role: Role, name: &str, share: f64) -> Rung {
+pub(super) fn burning(mut rung: Rung, role: Role, name: &str, share: f64) -> Rung {
     let copied = rung.result.measured_mut().expect("copied");
     let cpu = if role == Role::Pc { &mut copied.cpu_pc } else { &mut copied.cpu_nas };
     cpu.measured_mut().expect("cpu").processes.push(process(name, share));
@@ -351,7 +366,7 @@ pub fn burning(mut rung: Rung, role: Role, name: &str, share: f64) -> Rung {
 }
 
 /// Puts a bond of ports with these speeds at one end.
-pub fn bonded(doc: &mut Document, role: Role, mode: &str, policy: Option<&str>, speeds: &[u64]) -> &'static str {
+pub(super) fn bonded(doc: &mut Document, role: Role, mode: &str, policy: Option<&str>, speeds: &[u64]) -> &'static str {
     let mut top = interface("bond0", InterfaceKind::Bond, speeds.iter().sum());
     let port = |(at, speed): (usize, &u64)| BondPort {
         name: format!("eth{at}"),
@@ -373,22 +388,27 @@ pub fn bonded(doc: &mut Document, role: Role, mode: &str, policy: Option<&str>, 
     "bond0"
 }
 
-pub fn bond(doc: &mut Document, role: Role) -> &mut Bond {
+pub(super) fn bond(doc: &mut Document, role: Role) -> &mut Bond {
     doc.link(role).stack.iter_mut().find_map(|i| i.bond.as_mut()).expect("bond")
 }
 
-pub fn bus(kind: &str, rate_mbit: u64, max_mbit: u64, text: &str) -> Outcome<Bus> {
+pub(super) fn bus(kind: &str, rate_mbit: u64, max_mbit: u64, text: &str) -> Outcome<Bus> {
     let rate = |m| Some(Fact::new(mbit(m), Source::Sysfs));
-    Outcome::Measured(Bus { kind: kind.into(), rate_bps: rate(rate_mbit), max_rate_bps: rate(max_mbit), description: text.into() })
+    Outcome::Measured(Bus {
+        kind: kind.into(),
+        rate_bps: rate(rate_mbit),
+        max_rate_bps: rate(max_mbit),
+        description: text.into(),
+    })
 }
 
-pub fn grown(name: &str, count: u64) -> Outcome<BTreeMap<String, Counters>> {
+pub(super) fn grown(name: &str, count: u64) -> Outcome<BTreeMap<String, Counters>> {
     let counters = Counters(BTreeMap::from([(name.to_owned(), count)]));
     Outcome::Measured(BTreeMap::from([("eth0".to_owned(), counters)]))
 }
 
 /// PC and NAS change places, and with them upload and download.
-pub fn mirrored(doc: &Document) -> Document {
+pub(super) fn mirrored(doc: &Document) -> Document {
     let mut doc = doc.clone();
     std::mem::swap(&mut doc.hosts.pc, &mut doc.hosts.nas);
     std::mem::swap(&mut doc.plan.stated_pc_bps, &mut doc.plan.stated_nas_bps);
@@ -426,6 +446,6 @@ pub fn mirrored(doc: &Document) -> Document {
     doc
 }
 
-pub fn back(direction: Direction) -> Direction {
+pub(super) fn back(direction: Direction) -> Direction {
     if direction == Direction::Upload { Direction::Download } else { Direction::Upload }
 }

@@ -3,7 +3,7 @@
 use super::ideal::{self, Ip};
 use super::limits;
 use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
-use crate::model::cpu::{CpuWindow, HostCpu};
+use crate::model::cpu::{CoreShare, CpuWindow, HostCpu, ProcessShare};
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
 use crate::model::mtu::{MtuSection, PathMtu};
 use crate::model::storage::{DeviceKind, DiskResult, Transfer};
@@ -83,7 +83,8 @@ impl<'a> Seen<'a> {
         let ways = Direction::BOTH.map(|direction| Way::new(doc, direction));
         let mut seen = Self { doc, ends, ways, line, inferred: false, ip, mtu };
         if seen.line.is_none() && !seen.local() {
-            seen.line = seen.infer_line();
+            // Failing a plateau, the one end that is known bounds the line from above.
+            seen.line = seen.infer_line().or_else(|| seen.known());
             seen.inferred = seen.line.is_some();
         }
         let wire = seen.line.map(|line| ideal::wire_ceiling(line, mtu, ip));
@@ -91,6 +92,11 @@ impl<'a> Seen<'a> {
             way.wire = wire;
         }
         seen
+    }
+
+    /// The slowest line that an end tells of, or the user.
+    pub(super) fn known(&self) -> Option<BitRate> {
+        lesser(self.ends[0].total, self.ends[1].total)
     }
 
     /// Whether nothing here is evidence about a cable.
@@ -313,6 +319,16 @@ impl Sums {
     }
 }
 
+fn ours(process: &ProcessShare) -> bool {
+    process.ours || process.name.starts_with("weaklink")
+}
+
+/// Whether a process burns for somebody else: the kernel's own threads may well work for us.
+pub(super) fn foreign(process: &ProcessShare) -> bool {
+    let kernel = ["ksoftirqd", "kworker", "irq/", "napi/", "rcu_", "migration"];
+    !ours(process) && !kernel.iter().any(|start| process.name.starts_with(start))
+}
+
 /// How loaded a host was.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
@@ -331,9 +347,9 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn of(window: &CpuWindow) -> Self {
-        let is_ours = |p: &&crate::model::cpu::ProcessShare| p.ours || p.name.starts_with("weaklink");
-        let burnt: f64 = window.cores.iter().map(crate::model::cpu::CoreShare::busy).sum();
-        let others: f64 = window.processes.iter().filter(|p| !is_ours(p)).map(|p| p.cores).sum();
+        let is_ours = |p: &&ProcessShare| ours(p);
+        let burnt: f64 = window.cores.iter().map(CoreShare::busy).sum();
+        let others: f64 = window.processes.iter().filter(|p| foreign(p)).map(|p| p.cores).sum();
         let busiest = window.busiest().copied().unwrap_or_default();
         let threads = window.processes.iter().filter(is_ours).map(|p| p.busiest_thread);
         Self {

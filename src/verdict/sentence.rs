@@ -1,8 +1,8 @@
 //! The sentences of the verdict, and what was ruled out.
 
+use super::judge::ROLES;
 use super::ladder::Part;
 use super::limits;
-use super::judge::ROLES;
 use super::rank::{self, Answer, State};
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
 use super::seen::{Load, Seen, window};
@@ -54,7 +54,11 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
     }
     if let Some(tie) = answer.tie {
         let rate = answer.ladder.rate(tie).unwrap_or_default();
-        text.push_str(&format!(" Within a tenth of it: {}, {}.", rank::name(seen, answer.direction, tie), rate_of(Some(tie), rate)));
+        text.push_str(&format!(
+            " Within a tenth of it: {}, {}.",
+            rank::name(seen, answer.direction, tie),
+            rate_of(Some(tie), rate)
+        ));
     }
     if let Some(rival) = answer.rival.and_then(|at| hits.get(at)) {
         text.push_str(&format!(" Almost as well fits: {}.", blame(seen, rival)));
@@ -169,7 +173,8 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
     let rate = answer.rate.unwrap_or_default();
     let line = seen.line.unwrap_or_default();
     let near = answer.state == State::Near;
-    let measured = [Role::Pc, Role::Nas].into_iter().any(|role| seen.transfer(role, true).or(seen.transfer(role, false)).is_some());
+    let measured =
+        [Role::Pc, Role::Nas].into_iter().any(|role| seen.transfer(role, true).or(seen.transfer(role, false)).is_some());
     let both = answers.iter().all(|answer| matches!(answer.state, State::Healthy | State::Near));
     let mut sure = match (near, seen.inferred || !measured || !both) {
         (true, _) => Confidence::Low,
@@ -180,7 +185,8 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
         sure = rank::lower(sure);
     }
     let share = answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| rate.as_f64() / wire.as_f64());
-    let class = if seen.inferred { format!("a {line} link (read off the rate; no port tells)") } else { format!("a {line} link") };
+    let class =
+        if seen.inferred { format!("a {line} link (read off the rate; no port tells)") } else { format!("a {line} link") };
     let mut text = format!("Healthy: {} ({rate}) is {} of what {class} can carry.", bytes(rate), percent(share));
     text.push_str(match (near, measured) {
         (true, _) => " What is missing has no evidence of a fault.",
@@ -195,7 +201,9 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
 fn too_little(seen: &Seen<'_>) -> Verdict {
     let m = &seen.doc.measurements;
     let why = m.throughput.why().or(m.storage.why()).unwrap_or("no rate was measured");
-    let text = format!("Inconclusive: too little was measured to name a limit ({why}). A run with an agent on the NAS and a directory (weaklink serve --dir) decides it.");
+    let text = format!(
+        "Inconclusive: too little was measured to name a limit ({why}). A run with an agent on the NAS and a directory (weaklink serve --dir) decides it."
+    );
     plain(Status::Inconclusive, Component::Inconclusive, TOO_LITTLE, Confidence::Low, text)
 }
 
@@ -203,7 +211,8 @@ fn too_little(seen: &Seen<'_>) -> Verdict {
 pub(super) fn ruled_out(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], chosen: &str) -> Vec<RuledOut> {
     let mut out = Vec::new();
     let mut say = |code: &str, reason: String| {
-        if code != chosen && !hits.iter().any(|hit| hit.code == code && hit.weight >= 0.6)
+        if code != chosen
+            && !hits.iter().any(|hit| hit.code == code && hit.weight >= 0.6)
             && let Ok(code) = code.parse()
         {
             out.push(RuledOut { code, reason });
@@ -217,7 +226,9 @@ pub(super) fn ruled_out(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], ch
         let Some(rate) = answer.rate else { continue };
         let sides = [(Part::Source, answer.direction.sender(), false), (Part::Sink, answer.direction.receiver(), true)];
         for (part, role, write) in sides {
-            let Some(disk) = answer.ladder.rate(part).filter(|disk| rate.as_f64() < limits::TIE * disk.as_f64()) else { continue };
+            let Some(disk) = answer.ladder.rate(part).filter(|disk| rate.as_f64() < limits::TIE * disk.as_f64()) else {
+                continue;
+            };
             let code = match (role, write) {
                 (Role::Nas, true) => "disk.nas-write",
                 (Role::Nas, false) => "disk.nas-read",
@@ -254,7 +265,8 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
 
 fn processor(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     let passes = seen.ways.iter().filter_map(|way| way.best);
-    let windows: Vec<_> = passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::of(window(pass, role)?))))).collect();
+    let windows: Vec<_> =
+        passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::of(window(pass, role)?))))).collect();
     let Some((role, load)) = windows.iter().max_by(|a, b| a.1.core.total_cmp(&b.1.core)) else { return };
     if !windows.iter().any(|(_, load)| load.full()) {
         say("cpu.network-stack-core", format!("The busiest core, at the {}, was {} busy.", role.title(), percent(load.core)));

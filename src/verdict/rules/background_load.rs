@@ -1,6 +1,6 @@
 //! Other programs burn the processor.
 
-use super::super::seen::{Load, Seen, Way, window};
+use super::super::seen::{Load, Seen, Way, foreign, window};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
 use crate::model::Role;
@@ -33,7 +33,7 @@ fn loaded(way: &Way<'_>, role: Role) -> Option<Hit> {
     if !load.background() {
         return None;
     }
-    let others = cpu.processes.iter().filter(|p| !p.ours && !p.name.starts_with("weaklink"));
+    let others = cpu.processes.iter().filter(|p| foreign(p));
     let most = others.max_by(|a, b| a.cores.total_cmp(&b.cores).then_with(|| b.name.cmp(&a.name)))?;
     Some(
         Hit::tcp(CODE, role, way.direction)

@@ -83,8 +83,15 @@ fn raid(role: Role, device: &Device) -> Vec<Hit> {
     if raid.missing == 0 && raid.syncing.is_none() {
         return Vec::new();
     }
-    let degraded = (raid.missing > 0).then(|| format!("{} of {} members of the {}'s {} are missing.", raid.missing, raid.members, role.title(), raid.level));
-    let syncing = raid.syncing.as_ref().map(|what| format!("The {}'s {} is busy with itself: {what}. Disk figures of this run are not those of the idle array.", role.title(), raid.level));
+    let degraded = (raid.missing > 0)
+        .then(|| format!("{} of {} members of the {}'s {} are missing.", raid.missing, raid.members, role.title(), raid.level));
+    let syncing = raid.syncing.as_ref().map(|what| {
+        format!(
+            "The {}'s {} is busy with itself: {what}. Disk figures of this run are not those of the idle array.",
+            role.title(),
+            raid.level
+        )
+    });
     uses(role)
         .into_iter()
         .map(|(direction, part, _)| {
@@ -93,7 +100,11 @@ fn raid(role: Role, device: &Device) -> Vec<Hit> {
                 .weight(0.95, 1)
                 .also(degraded.clone())
                 .also(syncing.clone())
-                .advise(if raid.missing > 0 { "Replace the missing disk, and check that backups are good." } else { "Let it end, then measure again." })
+                .advise(if raid.missing > 0 {
+                    "Replace the missing disk, and check that backups are good."
+                } else {
+                    "Let it end, then measure again."
+                })
         })
         .collect()
 }
@@ -133,7 +144,12 @@ fn attachment(seen: &Seen<'_>, role: Role, device: &Device, (direction, part, wr
         Hit::new("disk.device-link", role, Explains::Part(part))
             .towards(direction)
             .weight(0.9, 2)
-            .shows(format!("The {}'s disk {} is attached by {}.", role.title(), disk.name, disk.attached.as_deref().unwrap_or_default()))
+            .shows(format!(
+                "The {}'s disk {} is attached by {}.",
+                role.title(),
+                disk.name,
+                disk.attached.as_deref().unwrap_or_default()
+            ))
             .shows(format!("It gives {}, what such a link carries.", rate.bytes()))
             .advise("Attach the disk by a faster port or cable."),
     )
@@ -148,7 +164,9 @@ fn processor(seen: &Seen<'_>, role: Role, device: &Device, (direction, part, wri
     let cpu = transfer.cpu.measured()?;
     let works = |name: &str| ["kcrypt", "dmcrypt", "kworker", "md", "z_", "spl_"].iter().any(|start| name.starts_with(start));
     let process = cpu.processes.iter().filter(|p| works(&p.name)).max_by(|a, b| a.busiest_thread.total_cmp(&b.busiest_thread));
-    let process = process.filter(|p| p.busiest_thread >= limits::THREAD_FULL || (p.cores >= limits::THREAD_FULL && cpu.mean_busy() >= limits::THREAD_FULL))?;
+    let process = process.filter(|p| {
+        p.busiest_thread >= limits::THREAD_FULL || (p.cores >= limits::THREAD_FULL && cpu.mean_busy() >= limits::THREAD_FULL)
+    })?;
     // A disk that is busy all the time is the limit itself, whatever the processor does.
     if transfer.device_busy.measured().is_some_and(|busy| *busy >= limits::THREAD_FULL) {
         return None;

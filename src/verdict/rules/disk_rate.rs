@@ -21,19 +21,35 @@ const fn page(code: &'static str, title: &'static str, meaning: &'static str) ->
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        doc: page("disk.nas-write", "The NAS's disks write slower than the network delivers", "Copies to the NAS run at what its disks can write for long."),
+        doc: page(
+            "disk.nas-write",
+            "The NAS's disks write slower than the network delivers",
+            "Copies to the NAS run at what its disks can write for long.",
+        ),
         check,
     },
     Rule {
-        doc: page("disk.nas-read", "The NAS's disks read slower than the network carries", "Copies from the NAS run at what its disks can read."),
+        doc: page(
+            "disk.nas-read",
+            "The NAS's disks read slower than the network carries",
+            "Copies from the NAS run at what its disks can read.",
+        ),
         check: elsewhere,
     },
     Rule {
-        doc: page("disk.pc-write", "The PC's disk writes slower than the network delivers", "Copies from the NAS run at what the PC's own disk can write for long: the NAS is not to blame."),
+        doc: page(
+            "disk.pc-write",
+            "The PC's disk writes slower than the network delivers",
+            "Copies from the NAS run at what the PC's own disk can write for long: the NAS is not to blame.",
+        ),
         check: elsewhere,
     },
     Rule {
-        doc: page("disk.pc-read", "The PC's disk reads slower than the network carries", "Copies to the NAS run at what the PC's own disk can read: the NAS is not to blame."),
+        doc: page(
+            "disk.pc-read",
+            "The PC's disk reads slower than the network carries",
+            "Copies to the NAS run at what the PC's own disk can read: the NAS is not to blame.",
+        ),
         check: elsewhere,
     },
     Rule {
@@ -62,9 +78,17 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     hits
 }
 
-fn slow(seen: &Seen<'_>, direction: Direction, (part, role, write): (Part, Role, bool), rate: BitRate, below: Option<BitRate>) -> Hit {
+fn slow(
+    seen: &Seen<'_>,
+    direction: Direction,
+    (part, role, write): (Part, Role, bool),
+    rate: BitRate,
+    below: Option<BitRate>,
+) -> Hit {
     let (code, verb, advice) = match (role, write) {
-        (Role::Nas, true) => ("disk.nas-write", "writes", "Faster or more disks in the NAS, another RAID level, or an SSD write cache."),
+        (Role::Nas, true) => {
+            ("disk.nas-write", "writes", "Faster or more disks in the NAS, another RAID level, or an SSD write cache.")
+        }
         (Role::Nas, false) => ("disk.nas-read", "reads", "Faster or more disks in the NAS, or an SSD read cache."),
         (Role::Pc, true) => ("disk.pc-write", "writes", "A faster disk in the PC (sustained write, not the burst on the box)."),
         (Role::Pc, false) => ("disk.pc-read", "reads", "A faster disk in the PC."),
@@ -90,7 +114,12 @@ fn slow(seen: &Seen<'_>, direction: Direction, (part, role, write): (Part, Role,
 }
 
 /// A burst near the network's rate and then clearly less.
-fn exhausted(seen: &Seen<'_>, direction: Direction, (part, role, write): (Part, Role, bool), below: Option<BitRate>) -> Option<Hit> {
+fn exhausted(
+    seen: &Seen<'_>,
+    direction: Direction,
+    (part, role, write): (Part, Role, bool),
+    below: Option<BitRate>,
+) -> Option<Hit> {
     let transfer = seen.transfer(role, write).filter(|_| write)?;
     let burst = transfer.burst?;
     let (fast, slow) = (burst.bytes_per_s.bits().as_f64(), transfer.sustained_bytes_per_s.bits().as_f64());

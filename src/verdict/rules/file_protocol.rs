@@ -53,7 +53,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         let steps = lane_steps(seen, direction, seen.way(direction).rate());
         for lane in &copy.lanes {
             let falls = |step: &&LaneStep<'_>| {
-                step.kind == lane.kind && step.rung.files == FileSet::Large && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
+                step.kind == lane.kind
+                    && step.rung.files == FileSet::Large
+                    && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
             };
             if let Some(step) = steps.iter().find(falls) {
                 hits.extend(settings(lane, direction, step));
@@ -70,7 +72,11 @@ pub(super) fn is_nfs(lane: &Lane) -> bool {
 
 /// Whether an SMB dialect is older than 2.1, the first with large requests.
 fn is_old(dialect: &str) -> bool {
-    let mut numbers = dialect.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    if !dialect.contains(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let mut numbers =
+        dialect.trim_start_matches(|c: char| !c.is_ascii_digit()).split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(9), numbers.next().unwrap_or(0));
     version < (2, 1)
 }
@@ -86,7 +92,8 @@ fn settings(lane: &Lane, direction: Direction, step: &LaneStep<'_>) -> Vec<Hit> 
     };
     let mut hits = Vec::new();
     let size = if direction == Direction::Upload { "wsize" } else { "rsize" };
-    let small = lane.fact(size).and_then(|text| text.parse::<u64>().ok()).filter(|bytes| (1..=limits::SMALL_IO_BYTES).contains(bytes));
+    let small =
+        lane.fact(size).and_then(|text| text.parse::<u64>().ok()).filter(|bytes| (1..=limits::SMALL_IO_BYTES).contains(bytes));
     if let Some(small) = small.filter(|_| is_nfs(lane)) {
         hits.push(
             hit("protocol.nfs-small-io-size", 0.85)
@@ -117,7 +124,16 @@ fn settings(lane: &Lane, direction: Direction, step: &LaneStep<'_>) -> Vec<Hit> 
 mod tests {
     #[test]
     fn dialects_before_2_1_are_old() {
-        for (dialect, old) in [("1.0", true), ("2.0", true), ("2.0.2", true), ("2.1", false), ("3.1.1", false), ("3.0", false), ("SMB1", true), ("default", false)] {
+        for (dialect, old) in [
+            ("1.0", true),
+            ("2.0", true),
+            ("2.0.2", true),
+            ("2.1", false),
+            ("3.1.1", false),
+            ("3.0", false),
+            ("SMB1", true),
+            ("default", false),
+        ] {
             assert_eq!(super::is_old(dialect), old, "{dialect}");
         }
     }

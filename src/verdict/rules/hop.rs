@@ -30,7 +30,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
 
 /// The class that one direction sits at.
 fn class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
-    let passes = [way.multi, way.single].into_iter().flatten();
+    let best = way.rate()?.as_f64();
+    let passes =
+        [way.multi, way.single].into_iter().flatten().filter(|pass| pass.goodput_bps.as_f64() >= limits::SNAP_BELOW * best);
     passes.filter(|pass| flat(pass)).find_map(|pass| ideal::snap(pass.goodput_bps, seen.mtu, seen.ip))
 }
 
@@ -63,6 +65,8 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
                 seen.mtu
             ))
             .also(both)
-            .advise("Look up the speed of every switch port and cable between the hosts: one of them runs slower than both ends."),
+            .advise(
+                "Look up the speed of every switch port and cable between the hosts: one of them runs slower than both ends.",
+            ),
     )
 }

@@ -43,7 +43,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         let steps = lane_steps(seen, direction, seen.way(direction).rate());
         for lane in copy.lanes.iter().filter(|lane| lane.kind != LaneKind::Raw) {
             let falls = |step: &&LaneStep<'_>| {
-                step.kind == lane.kind && step.rung.files == FileSet::Large && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
+                step.kind == lane.kind
+                    && step.rung.files == FileSet::Large
+                    && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
             };
             let Some(step) = steps.iter().find(falls) else { continue };
             let share = step.rate.as_f64() / step.expected.as_f64();

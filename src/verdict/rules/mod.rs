@@ -31,6 +31,6 @@ mod tcp_window;
 #[cfg(test)]
 mod tests;
 
-pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
+pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};

@@ -3,9 +3,9 @@
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
+use crate::model::finding::Where;
 use crate::model::mtu::Limiter;
 use crate::model::{Direction, Role};
-use crate::model::finding::Where;
 
 const CODE: &str = "network.mtu-black-hole";
 

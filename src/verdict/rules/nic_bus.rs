@@ -51,10 +51,17 @@ fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
         Hit::new(CODE, role, explains)
             .weight(0.96, 2)
             .relieved(wire.or(line).map(|rate: BitRate| rate.max(ceiling)))
-            .shows(format!("The {}'s port {} is attached by {}: at most about {ceiling} of TCP.", role.title(), port.name, bus.description))
+            .shows(format!(
+                "The {}'s port {} is attached by {}: at most about {ceiling} of TCP.",
+                role.title(),
+                port.name,
+                bus.description
+            ))
             .shows(format!("TCP reached {most}."))
             .also(device_can_more(bus.max_rate_bps.as_ref().map(|fact| fact.value), bus.rate_bps.as_ref().map(|fact| fact.value)))
-            .advise("Use a faster USB port or PCIe slot for this network card (USB: a true SuperSpeed port; turn a USB-C plug over)."),
+            .advise(
+                "Use a faster USB port or PCIe slot for this network card (USB: a true SuperSpeed port; turn a USB-C plug over).",
+            ),
     )
 }
 

@@ -47,11 +47,14 @@ pub(super) fn is_smb(lane: &Lane) -> bool {
 
 /// Whether a fact is there and switched on.
 pub(super) fn on(lane: &Lane, name: &str) -> bool {
-    lane.fact(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "" | "no" | "off" | "false" | "0" | "none"))
+    lane.fact(name)
+        .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "" | "no" | "off" | "false" | "0" | "none"))
 }
 
 fn used(cpu: &CpuWindow) -> Option<(&str, f64)> {
-    let works = |name: &str| ["smbd", "ksmbd", "kworker/ksmb", "cifsd", "smbclient", "mount.cifs"].iter().any(|start| name.starts_with(start));
+    let works = |name: &str| {
+        ["smbd", "ksmbd", "kworker/ksmb", "cifsd", "smbclient", "mount.cifs"].iter().any(|start| name.starts_with(start))
+    };
     let found = cpu.processes.iter().filter(|p| works(&p.name)).map(|p| (p.name.as_str(), p.busiest_thread));
     found.max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)))
 }

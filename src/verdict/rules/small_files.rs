@@ -31,7 +31,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for direction in Direction::BOTH {
         let steps = lane_steps(seen, direction, seen.way(direction).rate());
-        let falls = |step: &&LaneStep<'_>| step.rung.files == FileSet::Small && step.rate.as_f64() < limits::SMALL_FILES * step.expected.as_f64();
+        let falls = |step: &&LaneStep<'_>| {
+            step.rung.files == FileSet::Small && step.rate.as_f64() < limits::SMALL_FILES * step.expected.as_f64()
+        };
         for step in steps.iter().filter(falls) {
             let explains = if asked { Explains::Part(Part::Lane(step.kind)) } else { Explains::Info };
             let each = step.copied.per_file_us.map(|each| format!("One file takes {each}."));

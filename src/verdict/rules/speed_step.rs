@@ -40,7 +40,12 @@ fn step(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
         Hit::tcp(CODE, Where::Path, direction)
             .weight(0.9, 3)
             .shows(format!("The {} links at {fast}, the {} at {slow}.", direction.sender().title(), direction.receiver().title()))
-            .shows(format!("{}: {} of the segments had to be sent again; backwards {}.", direction.arrow(), percent(lost), percent(lost_back)))
+            .shows(format!(
+                "{}: {} of the segments had to be sent again; backwards {}.",
+                direction.arrow(),
+                percent(lost),
+                percent(lost_back)
+            ))
             .shows(format!("Backwards {} arrive, this way {}.", back.rate().unwrap_or_default(), way.rate().unwrap_or_default()))
             .advise("Enable flow control on the switch ports, or use modules that tell the switch their real speed.")
             .advise("Pace the sender to the slower speed, or make both ends equally fast.")

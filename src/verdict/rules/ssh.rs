@@ -42,7 +42,8 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
 
 fn ssh(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let steps = lane_steps(seen, direction, seen.way(direction).rate());
-    let is_ssh = |kind| kind == LaneKind::Ssh || (kind == LaneKind::Mounted && protocol(seen, kind).is_some_and(|p| p.contains("ssh")));
+    let is_ssh =
+        |kind| kind == LaneKind::Ssh || (kind == LaneKind::Mounted && protocol(seen, kind).is_some_and(|p| p.contains("ssh")));
     let falls = |step: &LaneStep<'_>| step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64();
     let step = steps.into_iter().find(|step| is_ssh(step.kind) && step.rung.files == FileSet::Large && falls(step))?;
     encryption(seen, direction, &step).or_else(|| window(seen, direction, &step))
@@ -75,7 +76,8 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
     let aes = seen.cpu(role).and_then(|cpu| cpu.aes_instructions.measured().copied());
     let ceiling = cipher.and_then(|cipher| {
         let plain = cipher.split('@').next().unwrap_or(cipher);
-        let found = seen.cpu(role)?.ciphers.iter().find(|c| plain.starts_with(c.cipher.as_str()) || c.cipher.starts_with(plain))?;
+        let found =
+            seen.cpu(role)?.ciphers.iter().find(|c| plain.starts_with(c.cipher.as_str()) || c.cipher.starts_with(plain))?;
         found.rate.measured().map(|rate| format!("One core there gives {rate} with {} alone.", found.cipher))
     });
     let advice = match aes {
@@ -90,7 +92,12 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
             .weight(0.9, 2)
             .relieved(Some(step.expected))
             .shows(format!("{}: SSH moves {}, without it {} pass.", direction.arrow(), bytes(step.rate), bytes(step.expected)))
-            .shows(format!("SSH used {} of a core at the {}{}.", percent(share), role.title(), cipher.map(|c| format!(" with {c}")).unwrap_or_default()))
+            .shows(format!(
+                "SSH used {} of a core at the {}{}.",
+                percent(share),
+                role.title(),
+                cipher.map(|c| format!(" with {c}")).unwrap_or_default()
+            ))
             .also(ceiling)
             .advise(advice)
             .advise("In a trusted network another protocol (SMB, NFS, rsync without SSH) avoids the cipher."),

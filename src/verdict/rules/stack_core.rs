@@ -37,14 +37,25 @@ fn full(way: &Way<'_>, role: Role) -> Option<Hit> {
     let hit = if load.throttled >= limits::THROTTLED {
         // The clearer of two starved ends leads.
         hit.weight(0.85 + 0.1 * load.throttled.min(1.0), 2)
-            .shows(format!("{}: the {}'s control group kept the program from running for {} of the time.", way.direction.arrow(), role.title(), percent(load.throttled)))
+            .shows(format!(
+                "{}: the {}'s control group kept the program from running for {} of the time.",
+                way.direction.arrow(),
+                role.title(),
+                percent(load.throttled)
+            ))
             .advise("Lift the processor quota of the control group (container, service or virtual machine) there.")
     } else if load.starved() {
         hit.weight(0.8 + 0.1 * load.run_delay.min(1.0), 2)
-            .shows(format!("{}: the {}'s threads waited for a core for {} of the time.", way.direction.arrow(), role.title(), percent(load.run_delay)))
+            .shows(format!(
+                "{}: the {}'s threads waited for a core for {} of the time.",
+                way.direction.arrow(),
+                role.title(),
+                percent(load.run_delay)
+            ))
             .advise("Find what competes for the processor there, or give it more cores.")
     } else {
-        let soft = (load.softirq >= limits::OTHERS_BURN).then(|| format!("{} of that core went to interrupts of the network.", percent(load.softirq)));
+        let soft = (load.softirq >= limits::OTHERS_BURN)
+            .then(|| format!("{} of that core went to interrupts of the network.", percent(load.softirq)));
         hit.weight(0.6 + 0.1 * load.core.min(1.0), 1)
             .shows(format!(
                 "{}: at the {} the busiest core was {} busy, our busiest thread {}, all cores together {}.",
@@ -55,7 +66,9 @@ fn full(way: &Way<'_>, role: Role) -> Option<Hit> {
                 percent(load.mean)
             ))
             .also(soft)
-            .advise("Spread interrupts and queues of the network card over the cores, and check that segmentation offloads are on.")
+            .advise(
+                "Spread interrupts and queues of the network card over the cores, and check that segmentation offloads are on.",
+            )
             .advise("Several streams or jumbo frames lower the work; a faster processor helps if nothing else does.")
     };
     Some(hit.also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps))))

@@ -35,7 +35,9 @@ fn windowed(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let single = way.single.filter(|pass| pass.goodput_bps.as_f64() < reference * limits::LOSS_COSTS);
     let candidates = [Some(best).filter(|_| way.gap()), single];
     let (pass, hit) = candidates.into_iter().flatten().find_map(|pass| Some((pass, evidence(seen, way, pass)?)))?;
-    let mut hit = hit.advise("Raise the largest TCP buffers at the receiver (net.ipv4.tcp_rmem, net.core.rmem_max) and the sender (tcp_wmem).");
+    let mut hit = hit.advise(
+        "Raise the largest TCP buffers at the receiver (net.ipv4.tcp_rmem, net.core.rmem_max) and the sender (tcp_wmem).",
+    );
     hit.one_flow = !std::ptr::eq(pass, best);
     Some(hit)
 }
@@ -65,12 +67,17 @@ fn evidence(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> Option<Hit> {
     let arithmetic = matched.then(|| {
         let bytes = ByteSize(sums.window.unwrap_or(0.0) as u64);
         let rtt = Elapsed((sums.min_rtt.unwrap_or(0.0) * 1e6) as u64);
-        format!("A window of {bytes} and a round trip of {rtt} allow {}.", crate::units::BitRate(sums.window_rate().unwrap_or(0.0) as u64))
+        format!(
+            "A window of {bytes} and a round trip of {rtt} allow {}.",
+            crate::units::BitRate(sums.window_rate().unwrap_or(0.0) as u64)
+        )
     });
     let settings = seen.doc.hosts.of(place).measured().and_then(|host| host.tcp.measured());
     let scaling = settings.and_then(|tcp| tcp.window_scaling).filter(|on| !on).map(|_| "Window scaling is off there.".to_owned());
     let mut hit = Hit::tcp(CODE, Where::from(place), way.direction).weight(weight, 0);
-    hit = hit.also(limited.map(|share| format!("{}: the receiver's window stopped the sender for {} of the time.", way.direction.arrow(), percent(share))));
+    hit = hit.also(limited.map(|share| {
+        format!("{}: the receiver's window stopped the sender for {} of the time.", way.direction.arrow(), percent(share))
+    }));
     hit = hit.also(buffered.map(|share| format!("The sender's own buffer stopped it for {} of the time.", percent(share))));
     Some(hit.also(arithmetic).also(scaling))
 }

@@ -135,7 +135,8 @@ fn the_network() {
             "half duplex",
             100,
             |doc| {
-                doc.port(Nas).duplex = Outcome::Measured(crate::model::Fact::new(crate::model::link::Duplex::Half, crate::model::Source::Ethtool));
+                doc.port(Nas).duplex =
+                    Outcome::Measured(crate::model::Fact::new(crate::model::link::Duplex::Half, crate::model::Source::Ethtool));
                 doc.rate(Upload, 40);
                 doc.rate(Download, 35);
             },
@@ -199,7 +200,12 @@ fn the_network() {
             },
             "network.cable-errors",
         ),
-        ("damaged frames at line rate", 1_000, |doc| doc.passes(Upload, |pass| pass.counters_nas = grown("rx_crc_errors", 900)), "none.at-line-rate"),
+        (
+            "damaged frames at line rate",
+            1_000,
+            |doc| doc.passes(Upload, |pass| pass.counters_nas = grown("rx_crc_errors", 900)),
+            "none.at-line-rate",
+        ),
         (
             "overruns are no damage",
             1_000,
@@ -210,7 +216,12 @@ fn the_network() {
             "network.loss",
         ),
         ("loss in one direction", 2_500, |doc| lossy(doc, Download, 600), "network.loss"),
-        ("retransmissions by the thousand at line rate", 1_000, |doc| doc.stats(Upload, |s| s.retransmits = Some(20_000)), "none.at-line-rate"),
+        (
+            "retransmissions by the thousand at line rate",
+            1_000,
+            |doc| doc.stats(Upload, |s| s.retransmits = Some(20_000)),
+            "none.at-line-rate",
+        ),
         (
             "loss that four streams make up for still costs a copy",
             2_500,
@@ -272,7 +283,12 @@ fn the_network() {
             },
             "network.hop-slower-than-links",
         ),
-        ("a gap that nothing explains", 2_500, |doc| doc.both(|pass| pass.goodput_bps = mbit(1_500)), "inconclusive.unexplained-network-gap"),
+        (
+            "a gap that nothing explains",
+            2_500,
+            |doc| doc.both(|pass| pass.goodput_bps = mbit(1_500)),
+            "inconclusive.unexplained-network-gap",
+        ),
     ]);
 }
 
@@ -351,7 +367,12 @@ fn processors() {
             },
             "cpu.network-stack-core",
         ),
-        ("a full core at line rate", 10_000, |doc| doc.both(|pass| cpu(pass, Nas, |w| *w = cpu_window(0.99))), "none.at-line-rate"),
+        (
+            "a full core at line rate",
+            10_000,
+            |doc| doc.both(|pass| cpu(pass, Nas, |w| *w = cpu_window(0.99))),
+            "none.at-line-rate",
+        ),
         (
             "a quota starves the NAS",
             2_500,
@@ -406,7 +427,11 @@ fn disks() {
             2_500,
             |doc| {
                 let mut write = transfer(95);
-                write.burst = Some(Burst { bytes_per_s: ByteRate(400_000_000), bytes: ByteSize(2_000_000_000), elapsed_us: Elapsed(5_000_000) });
+                write.burst = Some(Burst {
+                    bytes_per_s: ByteRate(400_000_000),
+                    bytes: ByteSize(2_000_000_000),
+                    elapsed_us: Elapsed(5_000_000),
+                });
                 doc.disk(Nas).write = Outcome::Measured(write);
             },
             "disk.cache-exhausted",
@@ -416,7 +441,11 @@ fn disks() {
             1_000,
             |doc| {
                 let mut write = transfer(150);
-                write.burst = Some(Burst { bytes_per_s: ByteRate(400_000_000), bytes: ByteSize(2_000_000_000), elapsed_us: Elapsed(5_000_000) });
+                write.burst = Some(Burst {
+                    bytes_per_s: ByteRate(400_000_000),
+                    bytes: ByteSize(2_000_000_000),
+                    elapsed_us: Elapsed(5_000_000),
+                });
                 doc.disk(Nas).write = Outcome::Measured(write);
             },
             "none.at-line-rate",
@@ -426,7 +455,8 @@ fn disks() {
             2_500,
             |doc| {
                 doc.disk(Nas).write = Outcome::Measured(transfer(60));
-                doc.device(Nas).raid = Some(Raid { level: "raid5".into(), members: 3, missing: 0, syncing: Some("resync 12 %".into()) });
+                doc.device(Nas).raid =
+                    Some(Raid { level: "raid5".into(), members: 3, missing: 0, syncing: Some("resync 12 %".into()) });
             },
             "disk.raid-degraded-or-resyncing",
         ),
@@ -462,7 +492,15 @@ fn protocols() {
         (
             "sshd fills a core",
             2_500,
-            |doc| lane(doc, LaneKind::Ssh, "ssh", &[("cipher_upload", "aes128-ctr")], vec![burning(plain(Upload, 60.0), Nas, "sshd-session", 0.97)]),
+            |doc| {
+                lane(
+                    doc,
+                    LaneKind::Ssh,
+                    "ssh",
+                    &[("cipher_upload", "aes128-ctr")],
+                    vec![burning(plain(Upload, 60.0), Nas, "sshd-session", 0.97)],
+                )
+            },
             "cpu.ssh-encryption",
         ),
         (
@@ -484,13 +522,29 @@ fn protocols() {
         (
             "smbd fills a core",
             2_500,
-            |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[("vers", "3.1.1")], vec![burning(plain(Upload, 120.0), Nas, "smbd", 0.98)]),
+            |doc| {
+                lane(
+                    doc,
+                    LaneKind::Mounted,
+                    "smb 3.1.1",
+                    &[("vers", "3.1.1")],
+                    vec![burning(plain(Upload, 120.0), Nas, "smbd", 0.98)],
+                )
+            },
             "cpu.smb-server-core",
         ),
         (
             "smbd encrypts",
             2_500,
-            |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[("seal", "yes")], vec![burning(plain(Upload, 120.0), Nas, "smbd", 0.98)]),
+            |doc| {
+                lane(
+                    doc,
+                    LaneKind::Mounted,
+                    "smb 3.1.1",
+                    &[("seal", "yes")],
+                    vec![burning(plain(Upload, 120.0), Nas, "smbd", 0.98)],
+                )
+            },
             "cpu.smb-signing-or-encryption",
         ),
         (
@@ -499,8 +553,18 @@ fn protocols() {
             |doc| lane(doc, LaneKind::Mounted, "smb 1.0", &[("vers", "1.0")], vec![plain(Upload, 40.0)]),
             "protocol.smb-old-dialect",
         ),
-        ("smb costs a little", 2_500, |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[], vec![plain(Upload, 240.0)]), "protocol.smb-overhead"),
-        ("smb costs nothing to speak of", 2_500, |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[], vec![plain(Upload, 285.0)]), "none.at-line-rate"),
+        (
+            "smb costs a little",
+            2_500,
+            |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[], vec![plain(Upload, 240.0)]),
+            "protocol.smb-overhead",
+        ),
+        (
+            "smb costs nothing to speak of",
+            2_500,
+            |doc| lane(doc, LaneKind::Mounted, "smb 3.1.1", &[], vec![plain(Upload, 285.0)]),
+            "none.at-line-rate",
+        ),
         (
             "nfs with 8 KiB pieces",
             2_500,
@@ -588,10 +652,15 @@ fn answers_without_a_fault() {
             |doc| doc.measurements = crate::model::document::Measurements::none("no agent answered"),
             "inconclusive.too-little-evidence",
         ),
-        ("the stated speed overrides the port", 10_000, |doc| {
-            doc.plan.stated_nas_bps = Some(mbit(2_500));
-            doc.both(|pass| pass.goodput_bps = mbit(2_350));
-        }, "none.at-line-rate"),
+        (
+            "the stated speed overrides the port",
+            10_000,
+            |doc| {
+                doc.plan.stated_nas_bps = Some(mbit(2_500));
+                doc.both(|pass| pass.goodput_bps = mbit(2_350));
+            },
+            "none.at-line-rate",
+        ),
     ]);
 }
 
