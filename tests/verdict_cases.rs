@@ -425,26 +425,51 @@ fn causes_beyond_the_network_are_named() {
 
 #[test]
 fn what_nobody_found_is_not_claimed_with_confidence() {
-    let cases: &[(&str, u64, fn(&mut Document))] = &[
-        ("the cipher makes no difference and no process is full", 1_000, |doc| {
-            doc.lane(LaneKind::Ssh, "ssh", &[("cipher_upload", "aes128-ctr")]).rungs =
-                vec![burning(plain(Upload, 78.0), Nas, "sshd", 0.5)];
-        }),
-        ("600 Mbit/s through a dock, the same buses at both systems", 10_000, |doc| {
-            doc.both(|pass| pass.goodput_bps = mbit(600))
-        }),
-        ("a direction of SMB much slower, the signing algorithm merely listed", 2_500, |doc| {
-            doc.lane(LaneKind::Mounted, "smb 3.1.1", &[("sign_algorithm", "AES_128_GMAC")]).rungs =
-                vec![plain(Upload, 90.0), plain(Download, 280.0)];
-        }),
-        ("writes of 3.5 MB/s after sync was removed", 1_000, |doc| {
-            doc.lane(LaneKind::Mounted, "nfs 4.2", &[("wsize", "1048576")]).rungs = vec![plain(Upload, 3.5)];
-        }),
-        ("reads over iSCSI gain little from 10G, the disks nearly idle", 10_000, |doc| {
-            doc.lane(LaneKind::Mounted, "ext4", &[]).rungs = vec![plain(Download, 160.0)];
-        }),
+    let cases: &[Case] = &[
+        (
+            "the cipher makes no difference and no process is full",
+            1_000,
+            |doc| {
+                doc.lane(LaneKind::Ssh, "ssh", &[("cipher_upload", "aes128-ctr")]).rungs =
+                    vec![burning(plain(Upload, 78.0), Nas, "sshd", 0.5)];
+            },
+            &[],
+        ),
+        (
+            "600 Mbit/s through a dock, the same buses at both systems",
+            10_000,
+            |doc| {
+                doc.both(|pass| pass.goodput_bps = mbit(600));
+            },
+            &[],
+        ),
+        (
+            "a direction of SMB much slower, the signing algorithm merely listed",
+            2_500,
+            |doc| {
+                doc.lane(LaneKind::Mounted, "smb 3.1.1", &[("sign_algorithm", "AES_128_GMAC")]).rungs =
+                    vec![plain(Upload, 90.0), plain(Download, 280.0)];
+            },
+            &[],
+        ),
+        (
+            "writes of 3.5 MB/s after sync was removed",
+            1_000,
+            |doc| {
+                doc.lane(LaneKind::Mounted, "nfs 4.2", &[("wsize", "1048576")]).rungs = vec![plain(Upload, 3.5)];
+            },
+            &[],
+        ),
+        (
+            "reads over iSCSI gain little from 10G, the disks nearly idle",
+            10_000,
+            |doc| {
+                doc.lane(LaneKind::Mounted, "ext4", &[]).rungs = vec![plain(Download, 160.0)];
+            },
+            &[],
+        ),
     ];
-    for (story, line, change) in cases {
+    for (story, line, change, _) in cases {
         let mut doc = healthy(*line);
         change(&mut doc);
         let verdict = judge(&doc).verdict;

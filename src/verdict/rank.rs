@@ -106,6 +106,10 @@ fn state(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling, best: Option<(usiz
         return raid.map_or(State::Healthy, |(at, _)| State::Cause(at));
     }
     let share = ladder.wire.filter(|wire| wire.0 > 0).map(|wire| binding.rate.as_f64() / wire.as_f64());
+    let network = ladder.rate(Part::Tcp).or(ladder.rate(Part::Line));
+    if matches!(binding.part, Part::Source | Part::Sink) && network.is_none() {
+        return without_network(share, best);
+    }
     if share.is_some_and(|share| share >= limits::AT_LINE_RATE) {
         // At the line: only a line that could be faster is a cause.
         let faster = |hit: &Hit| hit.relieved.is_some_and(|to| to.as_f64() > limits::WORTH * binding.rate.as_f64());
@@ -117,7 +121,6 @@ fn state(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling, best: Option<(usiz
     match binding.part {
         Part::Line | Part::Tcp if faster_copy(seen, ladder, binding) => State::Tool,
         Part::Line | Part::Tcp if best.is_none() && share.is_some_and(|share| share >= limits::NEAR_LINE_RATE) => State::Near,
-        Part::Source | Part::Sink if ladder.rate(Part::Tcp).or(ladder.rate(Part::Line)).is_none() => without_network(share, best),
         _ => cause,
     }
 }

@@ -46,37 +46,31 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
     let part = answer.ladder.binding().map(|ceiling| ceiling.part);
     let rate = answer.rate.map(|rate| format!(", {}", rate_of(part, rate))).unwrap_or_default();
     let way = direction.map_or_else(|| ", in both directions".to_owned(), |way| format!(", in the direction {}", way.arrow()));
-    let mut text = format!("Bottleneck: {}{rate}{way}.", blame(seen, hit));
+    let mut text = vec![format!("Bottleneck: {}{rate}{way}.", blame(seen, hit))];
     let plain = hit.code.starts_with("disk.") && matches!(part, Some(Part::Source | Part::Sink));
     match answer.ladder.rate(Part::Tcp).or(answer.ladder.rate(Part::Line)) {
-        Some(tcp) if plain => text.push_str(&format!(" The network carries {}.", bytes(tcp))),
-        _ => text.extend(hit.evidence.iter().take(2).map(|evidence| format!(" {evidence}"))),
+        Some(tcp) if plain => text.push(format!("The network carries {}.", bytes(tcp))),
+        _ => text.extend(hit.evidence.iter().take(2).cloned()),
     }
     if let Some(tie) = answer.tie {
         let rate = answer.ladder.rate(tie).unwrap_or_default();
-        text.push_str(&format!(
-            " Within a tenth of it: {}, {}.",
-            rank::name(seen, answer.direction, tie),
-            rate_of(Some(tie), rate)
-        ));
+        text.push(format!("Within a tenth of it: {}, {}.", rank::name(seen, answer.direction, tie), rate_of(Some(tie), rate)));
     }
     if let Some(rival) = answer.rival.and_then(|at| hits.get(at)) {
-        text.push_str(&format!(" Almost as well fits: {}.", blame(seen, rival)));
+        text.push(format!("Almost as well fits: {}.", blame(seen, rival)));
     }
     if let (Some(gain), Some((_, what))) = (answer.gain(), &answer.after) {
-        text.push_str(&format!(" Mending this gains at most {:.0} %; after that {what} is the limit.", gain.percent()));
+        text.push(format!("Mending this gains at most {:.0} %; after that {what} is the limit.", gain.percent()));
     }
-    text
+    text.join(" ")
 }
 
 pub(super) fn fault(hit: &Hit, clamped: Option<BitRate>) -> String {
     let title = hit.code.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(hit.code, |doc| doc.title);
-    let mut text = format!("Bottleneck: {title}.");
-    text.extend(hit.evidence.iter().take(3).map(|evidence| format!(" {evidence}")));
-    if let Some(rate) = clamped {
-        text.push_str(&format!(" With packets that fit, {rate} pass."));
-    }
-    text
+    let mut text = vec![format!("Bottleneck: {title}.")];
+    text.extend(hit.evidence.iter().take(3).cloned());
+    text.extend(clamped.map(|rate| format!("With packets that fit, {rate} pass.")));
+    text.join(" ")
 }
 
 fn plain(status: Status, component: Component, cause: &str, confidence: Confidence, sentence: String) -> Verdict {

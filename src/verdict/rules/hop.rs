@@ -46,17 +46,18 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     }
     let sums = Sums::of(pass);
     let closed = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
-    let starved = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).starved());
-    if closed || starved {
+    let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).map(Load::of).collect();
+    if closed || loads.iter().any(|load| load.starved()) {
         return None;
     }
     let back = seen.ways.iter().find(|other| other.direction != way.direction);
     let alike = back.and_then(|back| super::hop::class(seen, back)) == Some(class);
     let both = alike.then(|| "Both directions run at that level.".to_owned());
-    // A cable has no direction: a plateau one way only is a policer, or chance.
+    // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
+    let weight = if alike { 0.9 } else { 0.68 } - if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
     Some(
         Hit::tcp(CODE, Where::Path, way.direction)
-            .weight(if alike { 0.9 } else { 0.7 }, 1)
+            .weight(weight, 1)
             .relieved(way.wire)
             .shows(format!(
                 "{}: {} is level at what a {class} link carries at MTU {}, while the line is {line}.",

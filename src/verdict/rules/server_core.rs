@@ -36,7 +36,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
         return Vec::new();
     }
-    Direction::BOTH.into_iter().flat_map(|direction| smb(seen, direction)).collect()
+    Direction::BOTH.into_iter().filter_map(|direction| smb(seen, direction)).collect()
 }
 
 /// Whether a lane is SMB.
