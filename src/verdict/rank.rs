@@ -52,7 +52,9 @@ impl Answer {
         answer.state = state(seen, &answer.ladder, &binding, best.map(|at| (at, &hits[at])));
         if let State::Cause(at) = answer.state {
             answer.rival = rival;
-            answer.after = after(seen, &answer.ladder, &binding, &hits[at]);
+            // No change makes small files as fast as a large one: what mending gives cannot be computed.
+            let computable = hits[at].code != "protocol.small-files-latency";
+            answer.after = after(seen, &answer.ladder, &binding, &hits[at]).filter(|_| computable);
             let close = |other: &&Ceiling| binding.rate.as_f64() >= limits::TIE * other.rate.as_f64();
             answer.tie = answer.ladder.next().filter(close).map(|other| other.part);
         }

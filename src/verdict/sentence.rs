@@ -60,7 +60,14 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
         text.push(format!("Almost as well fits: {}.", blame(seen, rival)));
     }
     if let (Some(gain), Some((_, what))) = (answer.gain(), &answer.after) {
-        text.push(format!("Mending this gains at most {:.0} %; after that {what} is the limit.", gain.percent()));
+        let percent = gain.percent();
+        // Beyond ten times nobody reads per cents.
+        let gains = if percent < 900.0 {
+            format!("gains at most {percent:.0} %")
+        } else {
+            format!("makes it at most {:.0} times as fast", percent / 100.0 + 1.0)
+        };
+        text.push(format!("Mending this {gains}; after that {what} is the limit."));
     }
     text.join(" ")
 }
@@ -205,8 +212,10 @@ fn too_little(seen: &Seen<'_>) -> Verdict {
 pub(super) fn ruled_out(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], chosen: &str) -> Vec<RuledOut> {
     let mut out = Vec::new();
     let mut say = |code: &str, reason: String| {
+        // A disk's hit is on offer always; whether it stands against another cause its rate alone says.
+        let offered = !code.starts_with("disk.") && hits.iter().any(|hit| hit.code == code && hit.weight >= 0.6);
         if code != chosen
-            && !hits.iter().any(|hit| hit.code == code && hit.weight >= 0.6)
+            && !offered
             && let Ok(code) = code.parse()
         {
             out.push(RuledOut { code, reason });

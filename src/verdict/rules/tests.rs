@@ -691,6 +691,9 @@ fn the_sentence_is_the_one_of_the_product() {
     );
     assert_eq!((verdict.direction, verdict.r#where), (Some(Upload), Some(Where::Nas)));
     assert_eq!(verdict.confidence, Confidence::High);
+    for component in [Component::Network, Component::Disk, Component::Cpu] {
+        assert!(verdict.ruled_out.iter().any(|out| out.code.component == component), "{component:?}");
+    }
 }
 
 #[test]
