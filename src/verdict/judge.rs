@@ -1,0 +1,191 @@
+//! From the answers of both directions to the one verdict, and the findings beside it.
+
+use super::limits;
+use super::rank::{self, Answer, State};
+use super::rules::{Explains, Hit, check_all};
+use super::seen::Seen;
+use super::sentence;
+use crate::model::finding::{Code, Component, Confidence, Finding, NextLimit, Severity, Status, Verdict};
+use crate::model::{Direction, Document, Role};
+
+/// What judging a document gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// What was found, most important first.
+    pub findings: Vec<Finding>,
+    /// The one answer.
+    pub verdict: Verdict,
+}
+
+/// Judges a document: pure, the same facts give the same answer.
+///
+/// Findings and verdict that the document already holds are not looked at.
+pub fn judge(document: &Document) -> Judgement {
+    let seen = Seen::new(document);
+    let hits = check_all(&seen);
+    let answers = Direction::BOTH.map(|direction| Answer::new(&seen, direction, &hits));
+    let (verdict, chosen) = decide(&seen, &hits, &answers);
+    let findings = findings(&hits, &answers, &verdict, chosen);
+    Judgement { findings, verdict }
+}
+
+fn code(text: &str) -> Code {
+    // Every code in the rules parses (a test holds them to it); the fallback is never shown.
+    text.parse().unwrap_or_else(|_| Code::new(Component::Inconclusive, "unknown"))
+}
+
+fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Option<usize>) {
+    if let Some(at) = hits.iter().position(|hit| hit.explains == Explains::Stops) {
+        return (fault(seen, &hits[at], answers), Some(at));
+    }
+    if let Some(found) = rank::impossible(seen) {
+        return (sentence::impossible(seen, found), None);
+    }
+    let cause = leading(answers, hits);
+    let costs = |(answer, _): &(&Answer, usize)| answer.after.is_none() || 1.0 / answer.factor() < limits::COSTS_CLEARLY;
+    // A fault without a rate of its own stands back only where something costs clearly more.
+    if let Some(at) = fault_of(hits).filter(|_| !cause.as_ref().is_some_and(costs)) {
+        return (fault(seen, &hits[at], answers), Some(at));
+    }
+    if let Some((answer, at)) = cause {
+        return (bottleneck(seen, hits, answers, (answer, at)), Some(at));
+    }
+    (sentence::without_cause(seen, answers), None)
+}
+
+fn fault_of(hits: &[Hit]) -> Option<usize> {
+    let faults = (0..hits.len()).filter(|at| hits[*at].explains == Explains::Fault);
+    faults.max_by(|a, b| hits[*a].weight.total_cmp(&hits[*b].weight).then_with(|| hits[*b].code.cmp(hits[*a].code)))
+}
+
+/// The direction with a cause that suffers most.
+fn leading<'a>(answers: &'a [Answer; 2], hits: &[Hit]) -> Option<(&'a Answer, usize)> {
+    let causes = answers.iter().filter_map(|answer| match answer.state {
+        State::Cause(at) => Some((answer, at)),
+        _ => None,
+    });
+    causes.max_by(|(a, x), (b, y)| {
+        let by_rate = b.rate.cmp(&a.rate);
+        a.factor()
+            .total_cmp(&b.factor())
+            .then(by_rate)
+            .then(hits[*x].weight.total_cmp(&hits[*y].weight))
+            .then(b.direction.cmp(&a.direction))
+    })
+}
+
+/// Whether both directions have the same cause and come to about the same rate.
+fn alike(answers: &[Answer; 2], hits: &[Hit]) -> bool {
+    let [up, down] = answers;
+    let (State::Cause(a), State::Cause(b)) = (up.state, down.state) else { return false };
+    let rates = [up.rate, down.rate].map(|rate| rate.unwrap_or_default().as_f64());
+    let close = rates[0].min(rates[1]) >= limits::ALIKE * rates[0].max(rates[1]);
+    hits[a].code == hits[b].code && hits[a].place == hits[b].place && close
+}
+
+fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], (answer, at): (&Answer, usize)) -> Verdict {
+    let hit = &hits[at];
+    let code = code(hit.code);
+    let part = answer.ladder.binding().map(|ceiling| ceiling.part);
+    let confidence = part.map_or(Confidence::Low, |part| rank::confidence(seen, answer, hit, part));
+    let direction = if alike(answers, hits) { None } else { Some(answer.direction) };
+    let next = answer.after.as_ref().zip(answer.gain()).map(|((rate, what), gain)| NextLimit {
+        what: what.clone(),
+        rate_bps: *rate,
+        gain_percent: gain.percent(),
+    });
+    Verdict {
+        status: Status::Bottleneck,
+        component: code.component,
+        cause: code.cause.clone(),
+        r#where: Some(hit.place),
+        direction,
+        lane: part.and_then(rank::lane),
+        rate_bps: answer.rate,
+        confidence,
+        sentence: sentence::bottleneck(seen, hits, answer, hit, direction),
+        next,
+        ruled_out: sentence::ruled_out(seen, hits, answers, hit.code),
+        code,
+    }
+}
+
+/// A fault that is the answer whatever the rates say.
+fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
+    let code = code(hit.code);
+    let stalled = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
+    let stalled = stalled.filter(|_| hit.explains == Explains::Stops).map(|stream| stream.goodput_bps);
+    let touched = answers.iter().filter(|answer| hit.touches(answer.direction));
+    let slowest = touched.filter_map(|answer| answer.rate.map(|rate| (rate, answer))).min_by_key(|(rate, _)| *rate);
+    let rate = stalled.or(slowest.map(|(rate, _)| rate));
+    let next = slowest.filter(|_| stalled.is_some()).and_then(|(to, answer)| {
+        let part = answer.ladder.binding()?.part;
+        let from = stalled.unwrap_or_default();
+        // Nothing arrives: no percentage says what the end of that gives.
+        let gain = if from.0 == 0 { 0.0 } else { (to.as_f64() / from.as_f64() - 1.0).max(0.0) * 100.0 };
+        Some(NextLimit { what: rank::name(seen, answer.direction, part), rate_bps: to, gain_percent: gain })
+    });
+    Verdict {
+        status: Status::Bottleneck,
+        component: code.component,
+        cause: code.cause.clone(),
+        r#where: Some(hit.place),
+        direction: hit.direction,
+        lane: None,
+        rate_bps: rate,
+        confidence: if hit.kinds >= 2 { Confidence::High } else { Confidence::Medium },
+        sentence: sentence::fault(hit, slowest.map(|(rate, _)| rate)),
+        next,
+        ruled_out: sentence::ruled_out(seen, &[], answers, hit.code),
+        code,
+    }
+}
+
+fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Option<usize>) -> Vec<Finding> {
+    let mut found: Vec<(bool, Finding)> = Vec::new();
+    for (at, hit) in hits.iter().enumerate() {
+        let binding = answers.iter().find(|answer| answer.state == State::Cause(at));
+        let Some(severity) = severity(hit, binding, answers, verdict) else { continue };
+        let first = chosen == Some(at);
+        let finding = Finding {
+            code: code(hit.code),
+            severity: if first { severity.max(Severity::Warning) } else { severity },
+            r#where: hit.place,
+            direction: hit.direction,
+            lane: hit.lane,
+            evidence: hit.evidence.clone(),
+            advice: hit.advice.iter().map(|advice| (*advice).to_owned()).collect(),
+            gain: binding.filter(|_| severity > Severity::Info).and_then(Answer::gain),
+        };
+        found.push((first, finding));
+    }
+    let key =
+        |(first, f): &(bool, Finding)| (!first, std::cmp::Reverse(f.severity), f.code.clone(), f.r#where, f.direction, f.lane);
+    found.sort_by_key(key);
+    let mut findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
+    findings.dedup_by(|b, a| a.code == b.code && a.r#where == b.r#where && a.direction == b.direction && a.lane == b.lane);
+    findings
+}
+
+/// How much a hit matters now; none for an explanation of something that needs none.
+fn severity(hit: &Hit, binding: Option<&Answer>, answers: &[Answer; 2], verdict: &Verdict) -> Option<Severity> {
+    let bottleneck = verdict.status == Status::Bottleneck;
+    match hit.explains {
+        Explains::Stops => Some(Severity::Critical),
+        Explains::Fault => Some(Severity::Warning),
+        Explains::Info => Some(Severity::Info),
+        Explains::Part(_) | Explains::Network => {
+            if let Some(answer) = binding.filter(|_| bottleneck) {
+                return Some(if answer.factor() >= 2.0 { Severity::Critical } else { Severity::Warning });
+            }
+            // What a disk gives is a fact of the ladder, and a finding only where it binds or nearly does.
+            let plain =
+                ["disk.nas-write", "disk.nas-read", "disk.pc-write", "disk.pc-read", "disk.cache-exhausted"].contains(&hit.code);
+            let tied = answers.iter().any(|answer| answer.tie.is_some_and(|part| rank::explains(hit, answer.direction, part)));
+            (!plain || tied).then_some(Severity::Info)
+        }
+    }
+}
+
+/// Both ends, the PC first.
+pub(super) const ROLES: [Role; 2] = [Role::Pc, Role::Nas];

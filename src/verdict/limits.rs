@@ -1,0 +1,113 @@
+//! Every threshold of the verdict, each with its reason. All but the few marked so are ratios, so that the
+//! same rules hold from 100 Mbit/s to 25 Gbit/s.
+
+/// A rate of at least this share of the wire's ceiling is line rate. Measured on shaped and real links TCP
+/// reaches 98–100 %; the rest is room for short runs, VLAN tags and slow start.
+pub const AT_LINE_RATE: f64 = 0.93;
+
+/// Below [`AT_LINE_RATE`] and above this, a gap that no evidence explains is not worth calling a fault: busy hosts
+/// measure 10–15 % low. The answer is then healthy with low confidence, and says so.
+pub const NEAR_LINE_RATE: f64 = 0.85;
+
+/// A copy falls clearly below the rung before when it loses more than this: the 5 % of the method plus the
+/// noise of short copies and the headers of any file protocol.
+pub const LANE_TOLERANCE: f64 = 0.90;
+
+/// Two ceilings whose ratio is above this are a tie, and both are named.
+pub const TIE: f64 = 0.90;
+
+/// Two directions that reach rates this close suffer alike.
+pub const ALIKE: f64 = 0.80;
+
+/// A plateau this much below a known Ethernet class (at the path's MTU) still snaps to it.
+pub const SNAP_BELOW: f64 = 0.97;
+
+/// A plateau this much above still snaps: clocks differ by 100 ppm, bins by some tenths of a per cent.
+pub const SNAP_ABOVE: f64 = 1.007;
+
+/// A series whose deviation over mean is above this is no plateau.
+pub const FLAT_SPREAD: f64 = 0.06;
+
+/// A series above this is too noisy for a sure verdict.
+pub const NOISY_SPREAD: f64 = 0.15;
+
+/// A core at this busy share is full (the sampling loses a tick or two).
+pub const CORE_FULL: f64 = 0.95;
+
+/// One thread at this share of a core cannot go faster.
+pub const THREAD_FULL: f64 = 0.90;
+
+/// A cipher process at this share of a core is the limit: it waits a little for its pipe on every block.
+pub const CIPHER_FULL: f64 = 0.85;
+
+/// Kept from running by the quota of its control group for this share of the time, a process is starved.
+pub const THROTTLED: f64 = 0.20;
+
+/// Waiting this share of the time for a core, a thread that moves data is starved.
+pub const RUN_DELAY: f64 = 0.25;
+
+/// Others burn most of what is burnt.
+pub const OTHERS_BURN: f64 = 0.50;
+
+/// Stopped by the receiver's window for this share of the busy time (the threshold of NDT).
+pub const RWND_LIMITED: f64 = 0.15;
+
+/// A stream's rate this close to window over round-trip time is set by the window.
+pub const WINDOW_MATCH: std::ops::RangeInclusive<f64> = 0.75..=1.15;
+
+/// Loss costs a CUBIC stream on a LAN visible speed from about half a per cent; below that look elsewhere.
+pub const LOSS_SHARE: f64 = 0.005;
+
+/// Goodput must be below this share of the reference before loss is to blame.
+pub const LOSS_COSTS: f64 = 0.85;
+
+/// In a step from fast to slow ports already a smaller share of drops, all in one direction, tells.
+pub const STEP_LOSS_SHARE: f64 = 0.002;
+
+/// Speeds differ by a step when one is at least this much faster.
+pub const SPEED_STEP: f64 = 1.5;
+
+/// The other direction must lose this many times less before loss counts as one-sided.
+pub const ONE_SIDED: f64 = 4.0;
+
+/// Damaged frames in a pass, absolute: fewer can be a single disturbance.
+pub const CABLE_ERRORS: u64 = 10;
+
+/// Pause frames per second of a pass, absolute: a switch that throttles sends hundreds.
+pub const PAUSE_PER_SECOND: f64 = 20.0;
+
+/// The most of a PCIe link's rate that a NIC gets: headers of 128–256 byte payloads cost 13–18 % (Gen3 x1: 6.0–6.6 of 7.88 Gbit/s).
+pub const PCIE_USABLE: f64 = 0.87;
+
+/// The most of a USB link's rate: 480 Mbit/s gives 320–350 of TCP, 5 Gbit/s gives 3.4–4.
+pub const USB_USABLE: f64 = 0.78;
+
+/// A rate of at least this share of the bus's ceiling sits at the bus.
+pub const AT_BUS: f64 = 0.75;
+
+/// A beginning this much faster than what follows is a cache that ran full.
+pub const BURST: f64 = 1.5;
+
+/// A filesystem with less than this share free is nearly full.
+pub const NEARLY_FULL: f64 = 0.05;
+
+/// Requests of a file protocol of at most this many bytes wait for the path more than they move (absolute).
+pub const SMALL_IO_BYTES: u64 = 32 * 1024;
+
+/// Small files that reach less than this share of the large file's rate are bound by the time of each file.
+pub const SMALL_FILES: f64 = 0.5;
+
+/// A figure this much above what the cable's bits allow cannot be.
+pub const IMPOSSIBLE: f64 = 1.02;
+
+/// Anything that costs this share of the speed beats a fault that costs none yet.
+pub const COSTS_CLEARLY: f64 = 0.95;
+
+/// A stream that moves at most this share of what clamped streams do has stalled.
+pub const STALLED: f64 = 0.5;
+
+/// The receive window of an OpenSSH channel in bytes (its channels.h, 2 MiB since 4.7).
+pub const SSH_WINDOW_BYTES: f64 = 2_097_152.0;
+
+/// A gain below this share is not worth a finding of its own.
+pub const WORTH: f64 = 1.05;

@@ -1,0 +1,41 @@
+//! A port that cannot send and receive at once.
+
+use super::super::seen::Seen;
+use super::list::{Explains, Hit, Rule, RuleDoc};
+use crate::model::Role;
+use crate::model::link::{Duplex, InterfaceKind};
+
+const CODE: &str = "network.half-duplex";
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    doc: RuleDoc {
+        code: CODE,
+        title: "A port runs at half duplex",
+        meaning: "The port cannot send while it receives. TCP, whose acknowledgements flow backwards, collapses; with a partner at full duplex there are late collisions as well.",
+        detected: "The negotiated duplex of the physical ports on the route.",
+        fix: "Let both ends negotiate (a fixed speed at one side makes the other fall back to half duplex), or replace the hub or cable.",
+    },
+    check,
+}];
+
+fn check(seen: &Seen<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for role in [Role::Pc, Role::Nas] {
+        let Some(link) = seen.end(role).link.filter(|_| !seen.local()) else { continue };
+        let ports = link.stack.iter().filter(|i| i.kind == InterfaceKind::Physical);
+        let half = ports.filter(|i| i.duplex.measured().is_some_and(|fact| fact.value == Duplex::Half));
+        for port in half {
+            let fixed = port.autoneg.measured().filter(|fact| !fact.value);
+            let fixed = fixed.map(|_| "Automatic negotiation is off at this port.".to_owned());
+            let explains = if seen.ways.iter().any(super::super::seen::Way::gap) { Explains::Network } else { Explains::Fault };
+            hits.push(
+                Hit::new(CODE, role, explains)
+                    .weight(0.93, 2)
+                    .shows(format!("The {}'s port {} runs at half duplex.", role.title(), port.name))
+                    .also(fixed)
+                    .advise("Turn automatic negotiation on at both sides of this cable."),
+            );
+        }
+    }
+    hits
+}

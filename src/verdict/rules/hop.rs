@@ -1,0 +1,73 @@
+//! Something between the ports is slower than both.
+
+use super::super::ideal;
+use super::super::limits;
+use super::super::seen::{Load, Seen, Sums, Way, flat, window};
+use super::list::{Hit, Rule, RuleDoc};
+use crate::model::Role;
+use crate::model::finding::Where;
+use crate::units::BitRate;
+
+const CODE: &str = "network.hop-slower-than-links";
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    doc: RuleDoc {
+        code: CODE,
+        title: "A hop between the hosts is slower than their links",
+        meaning: "Both hosts linked fast, yet TCP runs flat at exactly what a slower Ethernet carries: some cable, switch port or router between them is of that speed.",
+        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no processor was full, no window closed and no other cause fits.",
+        fix: "Look at the speed of every switch port on the way; the slow one is a port that linked low, an old switch, or an uplink.",
+    },
+    check,
+}];
+
+fn check(seen: &Seen<'_>) -> Vec<Hit> {
+    if seen.local() || seen.ends.iter().any(super::super::seen::End::without_cable) {
+        return Vec::new();
+    }
+    seen.ways.iter().filter_map(|way| slower(seen, way)).collect()
+}
+
+/// The class that one direction sits at.
+fn class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
+    let best = way.rate()?.as_f64();
+    let passes =
+        [way.multi, way.single].into_iter().flatten().filter(|pass| pass.goodput_bps.as_f64() >= limits::SNAP_BELOW * best);
+    passes.filter(|pass| flat(pass)).find_map(|pass| ideal::snap(pass.goodput_bps, seen.mtu, seen.ip))
+}
+
+fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
+    let pass = way.best.filter(|_| way.gap())?;
+    let line = seen.line?;
+    let class = class(seen, way).filter(|class| class.as_f64() * limits::WORTH < line.as_f64())?;
+    // A bundle at one link's rate is no slower hop.
+    if seen.ends.iter().any(|end| end.flow.is_some_and(|flow| flow == class)) {
+        return None;
+    }
+    let sums = Sums::of(pass);
+    let closed = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
+    let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).map(Load::of).collect();
+    if closed || loads.iter().any(|load| load.starved()) {
+        return None;
+    }
+    let back = seen.ways.iter().find(|other| other.direction != way.direction);
+    let alike = back.and_then(|back| super::hop::class(seen, back)) == Some(class);
+    let both = alike.then(|| "Both directions run at that level.".to_owned());
+    // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
+    let weight = if alike { 0.9 } else { 0.68 } - if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
+    Some(
+        Hit::tcp(CODE, Where::Path, way.direction)
+            .weight(weight, 1)
+            .relieved(way.wire)
+            .shows(format!(
+                "{}: {} is level at what a {class} link carries at MTU {}, while the line is {line}.",
+                way.direction.arrow(),
+                pass.goodput_bps,
+                seen.mtu
+            ))
+            .also(both)
+            .advise(
+                "Look up the speed of every switch port and cable between the hosts: one of them runs slower than both ends.",
+            ),
+    )
+}

@@ -1,0 +1,112 @@
+//! A port that linked slower than it could.
+
+use super::super::ideal;
+use super::super::ladder::Part;
+use super::super::limits;
+use super::super::seen::{End, Seen};
+use super::list::{Explains, Hit, Rule, RuleDoc};
+use crate::model::Role;
+use crate::model::finding::Where;
+use crate::model::link::LinkModes;
+use crate::units::BitRate;
+
+const CODE: &str = "network.link-below-capability";
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    doc: RuleDoc {
+        code: CODE,
+        title: "A port linked slower than it can",
+        meaning: "The cable between a host and its switch runs below what the port can do, and every copy with it. A bad pair in the cable, a slower partner port or a fixed speed are the usual reasons.",
+        detected: "The negotiated speed beside the speeds that the port supports, that it offers, and that its partner offers. What one side does not offer names the side. The rate of TCP sits at the slower speed.",
+        fix: "Both sides offer more: replace the cable or plug, or find a forced speed. Own side offers less: turn automatic negotiation on with all speeds. The partner offers less: use a faster switch port.",
+    },
+    check,
+}];
+
+/// What one end could do: its own port's best, and what it has now.
+fn capable(end: &End<'_>) -> Option<BitRate> {
+    let modes = end.port().and_then(|port| port.modes.measured());
+    let best = modes.and_then(|modes| modes.supported_bps.iter().max().copied());
+    best.max(end.flow)
+}
+
+fn check(seen: &Seen<'_>) -> Vec<Hit> {
+    if seen.local() {
+        return Vec::new();
+    }
+    [Role::Pc, Role::Nas].into_iter().filter_map(|role| below(seen, role)).collect()
+}
+
+fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+    let end = seen.end(role);
+    // A speed that the user states is the cable's; what the port can do says nothing against it.
+    let (port, speed) = (end.port()?, end.flow.filter(|_| !end.stated && end.bond().is_none())?);
+    let modes = port.modes.measured()?;
+    let potential = capable(end)?;
+    let partner = modes.partner_bps.iter().max().copied();
+    // A driver that lists little does not prove a slow port: then the partner's word counts.
+    let potential = potential.max(partner.filter(|_| modes.supported_bps.is_empty()).unwrap_or(potential));
+    if potential.as_f64() < speed.as_f64() * limits::SPEED_STEP {
+        return None;
+    }
+    // It costs only what the other end could use.
+    let other = capable(seen.end(role.peer()));
+    let useful = other.map_or(potential, |other| potential.min(other));
+    let costs = seen.line.is_none_or(|line| useful.as_f64() > line.as_f64() * limits::WORTH);
+    // The slower of both ends is the line; mending the faster one alone changes nothing.
+    let binds = seen.line.is_none_or(|line| speed <= line);
+    let (place, side, advice, weight) = side(role, speed, modes, port.autoneg.measured().map(|fact| fact.value));
+    let explains = if costs && binds { Explains::Part(Part::Line) } else { Explains::Info };
+    let kinds = 1 + u32::from(other.is_some()) + u32::from(partner.is_some());
+    let limit = seen.line.map(|_| ideal::wire_ceiling(useful, seen.mtu, seen.ip));
+    Some(
+        Hit::new(CODE, place, explains)
+            .weight(weight, kinds)
+            .relieved(limit)
+            .shows(format!("The {}'s port {} linked at {speed}; it supports {potential}.", role.title(), port.name))
+            .shows(side)
+            .advise(advice),
+    )
+}
+
+/// Whose side it is: place, evidence, advice, and how sure.
+fn side(role: Role, speed: BitRate, modes: &LinkModes, autoneg: Option<bool>) -> (Where, String, &'static str, f64) {
+    let most = |list: &[BitRate]| list.iter().max().copied();
+    let here = Where::from(role);
+    if autoneg == Some(false) {
+        return (
+            here,
+            "Automatic negotiation is off at this port.".to_owned(),
+            "Turn automatic negotiation on at this port.",
+            0.95,
+        );
+    }
+    if let Some(own) = most(&modes.advertised_bps).filter(|own| *own <= speed) {
+        return (
+            here,
+            format!("The port itself offers at most {own}."),
+            "Let the port offer all speeds that it supports (look for a fixed speed or a power saving setting).",
+            0.95,
+        );
+    }
+    match most(&modes.partner_bps) {
+        Some(partner) if partner <= speed => (
+            Where::Path,
+            format!("The partner at the other end of the cable offers at most {partner}."),
+            "Use a faster port of the switch or router; if it is meant to be faster, try another cable and look at its settings.",
+            0.9,
+        ),
+        Some(partner) => (
+            Where::Path,
+            format!("Both sides offer more (the partner {partner}): the cable or a plug does not carry it."),
+            "Replace the cable and look at the plugs: a broken or bad pair makes ports step down.",
+            0.95,
+        ),
+        None => (
+            here,
+            "What the partner offers is not known.".to_owned(),
+            "Look up the speed of the switch port; if it can do more, replace the cable.",
+            0.8,
+        ),
+    }
+}

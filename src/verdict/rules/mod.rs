@@ -1,0 +1,36 @@
+//! The rules, one kind of fault a file: code, what the user reads about it, check, tests.
+//!
+//! A check looks at the facts and offers explanations ([`Hit`]); whether one is needed, the ladder says.
+
+mod background_load;
+mod cable_errors;
+mod detour;
+mod disk_fault;
+mod disk_rate;
+mod duplex;
+mod file_protocol;
+mod flow_control;
+mod hop;
+mod jumbo;
+mod lag;
+mod lane_slower;
+mod link_capability;
+mod list;
+mod loss;
+mod mtu_black_hole;
+mod mtu_mismatch;
+mod nic_bus;
+mod outcomes;
+mod server_core;
+mod small_files;
+mod speed_step;
+mod ssh;
+mod stack_core;
+mod tcp_window;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use list::{Explains, Hit, check_all};
+pub use list::{RuleDoc, explain, rules};
+pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};

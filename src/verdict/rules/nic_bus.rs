@@ -1,0 +1,71 @@
+//! A network card that hangs on a bus slower than its cable.
+
+use super::super::limits;
+use super::super::seen::Seen;
+use super::list::{Explains, Hit, Rule, RuleDoc};
+use crate::model::Role;
+use crate::units::BitRate;
+
+const CODE: &str = "network.nic-bus";
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    doc: RuleDoc {
+        code: CODE,
+        title: "The network card's bus is too slow",
+        meaning: "The card itself could do more, but its USB port or PCIe slot carries less. A multi-gigabit USB adapter on USB 2 gives about 40 MB/s and may even link at 1 Gbit/s only, which looks like a cable fault.",
+        detected: "The slowest part of the way from the card to the root (every hub and bridge), less the bus's own overhead, beside the link's rate and the rate that TCP reached.",
+        fix: "Move the adapter to a USB 3 port (turn or replace a USB-C adapter plug), or the card to a slot with more or faster lanes.",
+    },
+    check,
+}];
+
+fn check(seen: &Seen<'_>) -> Vec<Hit> {
+    if seen.local() {
+        return Vec::new();
+    }
+    [Role::Pc, Role::Nas].into_iter().filter_map(|role| bus(seen, role)).collect()
+}
+
+fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+    let end = seen.end(role);
+    let port = end.port()?;
+    let bus = port.bus.measured()?;
+    let usable = match bus.kind.as_str() {
+        "pci" => limits::PCIE_USABLE,
+        "usb" => limits::USB_USABLE,
+        _ => return None,
+    };
+    let ceiling = bus.rate_bps.as_ref().map(|fact| fact.value)?.scale(usable);
+    let line = end.flow.max(port.modes.measured().and_then(|modes| modes.supported_bps.iter().max().copied()));
+    // A bus that carries what the line does is no limit.
+    if ceiling.0 == 0 || line.is_none_or(|line| ceiling.as_f64() >= line.as_f64() * limits::AT_LINE_RATE) {
+        return None;
+    }
+    let most = seen.ways.iter().filter_map(super::super::seen::Way::rate).max()?;
+    let wire = seen.ways.iter().find_map(|way| way.wire);
+    let below_line = wire.is_none_or(|wire| ceiling < wire);
+    let reached = most.as_f64() / ceiling.as_f64();
+    let sits = (limits::AT_BUS..=1.0 / limits::AT_BUS).contains(&reached);
+    let explains = if sits && below_line { Explains::Network } else { Explains::Info };
+    Some(
+        Hit::new(CODE, role, explains)
+            .weight(0.96, 2)
+            .relieved(wire.or(line).map(|rate: BitRate| rate.max(ceiling)))
+            .shows(format!(
+                "The {}'s port {} is attached by {}: at most about {ceiling} of TCP.",
+                role.title(),
+                port.name,
+                bus.description
+            ))
+            .shows(format!("TCP reached {most}."))
+            .also(device_can_more(bus.max_rate_bps.as_ref().map(|fact| fact.value), bus.rate_bps.as_ref().map(|fact| fact.value)))
+            .advise(
+                "Use a faster USB port or PCIe slot for this network card (USB: a true SuperSpeed port; turn a USB-C plug over).",
+            ),
+    )
+}
+
+fn device_can_more(most: Option<BitRate>, now: Option<BitRate>) -> Option<String> {
+    let (most, now) = (most?, now?);
+    (most > now).then(|| format!("The card could use {most} of bus, it has {now}."))
+}

@@ -1,0 +1,67 @@
+//! The answers that name no fault: the ladder itself gives them.
+
+use super::list::{Rule, RuleDoc, elsewhere};
+
+/// All is as good as the line allows.
+pub(in super::super) const AT_LINE_RATE: &str = "at-line-rate";
+/// All is as good as this device is.
+pub(in super::super) const AT_DEVICE_CLASS: &str = "at-device-class";
+/// The measurement itself is the limit.
+pub(in super::super) const TOOL_LIMIT: &str = "tool-limit";
+/// Not enough is known.
+pub(in super::super) const TOO_LITTLE: &str = "too-little-evidence";
+/// The network is slower than it should be, and nothing says why.
+pub(in super::super) const UNEXPLAINED: &str = "unexplained-network-gap";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        doc: RuleDoc {
+            code: "none.at-line-rate",
+            title: "All is well: the link is the limit",
+            meaning: "What was measured reaches what this link can carry. Only a faster link would be faster.",
+            detected: "The slowest rung of what was asked for reaches at least 93 % of what TCP can get from the line at this MTU.",
+            fix: "Nothing is broken. For more, faster ports and cables at both ends and between them.",
+        },
+        check: elsewhere,
+    },
+    Rule {
+        doc: RuleDoc {
+            code: "none.at-device-class",
+            title: "All is well: this is what the device gives",
+            meaning: "Nothing is at fault in what was measured; the figures are those of this machine.",
+            detected: "A run on one machine, or one without a network part, in which no fault showed.",
+            fix: "Nothing is broken.",
+        },
+        check: elsewhere,
+    },
+    Rule {
+        doc: RuleDoc {
+            code: "none.tool-limit",
+            title: "A figure cannot be, or the measurement was the limit",
+            meaning: "More was measured than the link can carry, or copies ran faster than the measurement of TCP. Such figures prove nothing about the network.",
+            detected: "A rate above the line rate of a port or above what the user stated, or a copy clearly faster than raw TCP in the same direction.",
+            fix: "Check the stated speed; measure again with more streams or more time.",
+        },
+        check: elsewhere,
+    },
+    Rule {
+        doc: RuleDoc {
+            code: "inconclusive.too-little-evidence",
+            title: "Too little was measured",
+            meaning: "The parts that would decide were skipped or failed.",
+            detected: "No rate of the network and none of a disk.",
+            fix: "Run again with the missing part; the reasons stand beside each part in the report.",
+        },
+        check: elsewhere,
+    },
+    Rule {
+        doc: RuleDoc {
+            code: "inconclusive.unexplained-network-gap",
+            title: "The network is slower than it should be, and nothing measured says why",
+            meaning: "TCP stays below the line (or the line is not known), but no loss, window, processor, bus or setting explains it.",
+            detected: "A gap on the ladder between the wire and TCP that no rule explains.",
+            fix: "State the links' real speeds (--link-speed), run --thorough, or change one thing (cable, port, host) and compare with diff.",
+        },
+        check: elsewhere,
+    },
+];

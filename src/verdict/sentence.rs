@@ -1,0 +1,279 @@
+//! The sentences of the verdict, and what was ruled out.
+
+use super::judge::ROLES;
+use super::ladder::Part;
+use super::limits;
+use super::rank::{self, Answer, State};
+use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
+use super::seen::{Load, Seen, window};
+use super::words::{bytes, disk, percent};
+use crate::model::finding::{Code, Component, Confidence, RuledOut, Status, Verdict, Where};
+use crate::model::{Direction, Role};
+use crate::units::BitRate;
+
+/// A rate as the part's people write it: links in bits, disks and copies in bytes.
+fn rate_of(part: Option<Part>, rate: BitRate) -> String {
+    match part {
+        Some(Part::Source | Part::Sink | Part::Lane(_)) => bytes(rate),
+        _ => rate.to_string(),
+    }
+}
+
+/// What is to blame, in a few words.
+fn blame(seen: &Seen<'_>, hit: &Hit) -> String {
+    let role = match hit.place {
+        Where::Pc => Some(Role::Pc),
+        Where::Nas => Some(Role::Nas),
+        Where::Path => None,
+    };
+    let under = role.and_then(|role| seen.disk(role)).and_then(disk).map(|what| format!(" ({what})")).unwrap_or_default();
+    match hit.code {
+        "disk.nas-write" => format!("NAS disk write{under}"),
+        "disk.nas-read" => format!("NAS disk read{under}"),
+        "disk.pc-write" => format!("PC disk write{under}"),
+        "disk.pc-read" => format!("PC disk read{under}"),
+        other => {
+            let title = other.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(other, |doc| doc.title);
+            match role {
+                Some(role) => format!("{title} (at the {})", role.title()),
+                None => title.to_owned(),
+            }
+        }
+    }
+}
+
+pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &Hit, direction: Option<Direction>) -> String {
+    let part = answer.ladder.binding().map(|ceiling| ceiling.part);
+    let rate = answer.rate.map(|rate| format!(", {}", rate_of(part, rate))).unwrap_or_default();
+    let way = direction.map_or_else(|| ", in both directions".to_owned(), |way| format!(", in the direction {}", way.arrow()));
+    let mut text = vec![format!("Bottleneck: {}{rate}{way}.", blame(seen, hit))];
+    let plain = hit.code.starts_with("disk.") && matches!(part, Some(Part::Source | Part::Sink));
+    match answer.ladder.rate(Part::Tcp).or(answer.ladder.rate(Part::Line)) {
+        Some(tcp) if plain => text.push(format!("The network carries {}.", bytes(tcp))),
+        _ => text.extend(hit.evidence.iter().take(2).cloned()),
+    }
+    if let Some(tie) = answer.tie {
+        let rate = answer.ladder.rate(tie).unwrap_or_default();
+        text.push(format!("Within a tenth of it: {}, {}.", rank::name(seen, answer.direction, tie), rate_of(Some(tie), rate)));
+    }
+    if let Some(rival) = answer.rival.and_then(|at| hits.get(at)) {
+        text.push(format!("Almost as well fits: {}.", blame(seen, rival)));
+    }
+    if let (Some(gain), Some((_, what))) = (answer.gain(), &answer.after) {
+        let percent = gain.percent();
+        // Beyond ten times nobody reads per cents.
+        let gains = if percent < 900.0 {
+            format!("gains at most {percent:.0} %")
+        } else {
+            format!("makes it at most {:.0} times as fast", percent / 100.0 + 1.0)
+        };
+        text.push(format!("Mending this {gains}; after that {what} is the limit."));
+    }
+    text.join(" ")
+}
+
+pub(super) fn fault(hit: &Hit, clamped: Option<BitRate>) -> String {
+    let title = hit.code.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(hit.code, |doc| doc.title);
+    let mut text = vec![format!("Bottleneck: {title}.")];
+    text.extend(hit.evidence.iter().take(3).cloned());
+    text.extend(clamped.map(|rate| format!("With packets that fit, {rate} pass.")));
+    text.join(" ")
+}
+
+fn plain(status: Status, component: Component, cause: &str, confidence: Confidence, sentence: String) -> Verdict {
+    Verdict {
+        status,
+        component,
+        cause: cause.to_owned(),
+        code: Code::new(component, cause),
+        r#where: None,
+        direction: None,
+        lane: None,
+        rate_bps: None,
+        confidence,
+        sentence,
+        next: None,
+        ruled_out: Vec::new(),
+    }
+}
+
+pub(super) fn impossible(seen: &Seen<'_>, (direction, rate, line): (Direction, BitRate, BitRate)) -> Verdict {
+    let said = if seen.ends.iter().any(|end| end.stated) { "the stated speed" } else { "the port's speed" };
+    let text = format!(
+        "Inconclusive: {rate} were measured {} over a link of {line}, which cannot be. Either {said} is wrong, or a cache was measured; state the true speed with --link-speed and run again.",
+        direction.arrow()
+    );
+    let mut verdict = plain(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text);
+    verdict.direction = Some(direction);
+    verdict
+}
+
+/// The verdict where no direction has a cause.
+pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
+    let find = |state: State| answers.iter().filter(|answer| answer.state == state).min_by_key(|answer| answer.rate);
+    let mut verdict = if let Some(answer) = find(State::Unexplained) {
+        unexplained(seen, answer, answers)
+    } else if let Some(answer) = find(State::Tool) {
+        tool(answer)
+    } else if seen.local() && answers.iter().any(|answer| answer.state == State::Healthy) {
+        device_class(seen)
+    } else if let Some(answer) = find(State::Near).or_else(|| find(State::Healthy)) {
+        at_line_rate(seen, answer, answers)
+    } else {
+        return too_little(seen);
+    };
+    verdict.ruled_out = ruled_out(seen, &[], answers, "");
+    verdict
+}
+
+fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdict {
+    let rate = answer.rate.unwrap_or_default();
+    let both = answers.iter().all(|other| other.state == State::Unexplained);
+    let text = match (seen.line, answer.ladder.wire) {
+        (Some(line), Some(wire)) => format!(
+            "Inconclusive: {} carries {rate} of the {wire} that a {line} link allows, and neither loss, window, processor nor bus explains it. Change one thing (cable, switch port, other host) and compare; or run --thorough.",
+            answer.direction.arrow()
+        ),
+        _ => format!(
+            "Inconclusive: {} carries {rate}, the links' speed is not known, and nothing measured says what limits it. State the speeds with --link-speed pc=… and nas=…, and run again.",
+            answer.direction.arrow()
+        ),
+    };
+    let mut verdict = plain(Status::Inconclusive, Component::Inconclusive, UNEXPLAINED, Confidence::Low, text);
+    verdict.direction = Some(answer.direction).filter(|_| !both);
+    verdict.rate_bps = answer.rate;
+    verdict
+}
+
+fn tool(answer: &Answer) -> Verdict {
+    let text = format!(
+        "Healthy: copies {} ran faster than the measurement of raw TCP ({}) and near the line rate, so the measurement was the limit, not the network.",
+        answer.direction.arrow(),
+        answer.rate.unwrap_or_default()
+    );
+    let mut verdict = plain(Status::Healthy, Component::None, TOOL_LIMIT, Confidence::Medium, text);
+    verdict.direction = Some(answer.direction);
+    verdict
+}
+
+fn device_class(seen: &Seen<'_>) -> Verdict {
+    let mut rates = Vec::new();
+    for role in ROLES {
+        for (write, word) in [(true, "writes"), (false, "reads")] {
+            rates.extend(seen.transfer(role, write).map(|t| format!("{word} {}", t.sustained_bytes_per_s)));
+        }
+    }
+    rates.sort();
+    rates.dedup();
+    let disks = if rates.is_empty() { String::new() } else { format!(" The disk {}.", rates.join(" and ")) };
+    let text = format!("Healthy: on this one machine nothing is at fault.{disks} Nothing here is evidence about a cable.");
+    plain(Status::Healthy, Component::None, AT_DEVICE_CLASS, Confidence::Medium, text)
+}
+
+fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdict {
+    let rate = answer.rate.unwrap_or_default();
+    let line = seen.line.unwrap_or_default();
+    let near = answer.state == State::Near;
+    let measured =
+        [Role::Pc, Role::Nas].into_iter().any(|role| seen.transfer(role, true).or(seen.transfer(role, false)).is_some());
+    let both = answers.iter().all(|answer| matches!(answer.state, State::Healthy | State::Near));
+    let mut sure = match (near, seen.inferred || !measured || !both) {
+        (true, _) => Confidence::Low,
+        (_, true) => Confidence::Medium,
+        _ => Confidence::High,
+    };
+    if answers.iter().any(|answer| rank::noisy(seen, answer.direction)) {
+        sure = rank::lower(sure);
+    }
+    let share = answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| rate.as_f64() / wire.as_f64());
+    let class =
+        if seen.inferred { format!("a {line} link (read off the rate; no port tells)") } else { format!("a {line} link") };
+    let mut text = format!("Healthy: {} ({rate}) is {} of what {class} can carry.", bytes(rate), percent(share));
+    text.push_str(match (near, measured) {
+        (true, _) => " What is missing has no evidence of a fault.",
+        (false, true) => " Disks and protocols keep up; only a faster link would be faster.",
+        (false, false) => " Only a faster link would be faster; the disks were not measured.",
+    });
+    let mut verdict = plain(Status::Healthy, Component::None, AT_LINE_RATE, sure, text);
+    verdict.rate_bps = answer.rate;
+    verdict
+}
+
+fn too_little(seen: &Seen<'_>) -> Verdict {
+    let m = &seen.doc.measurements;
+    let why = m.throughput.why().or(m.storage.why()).unwrap_or("no rate was measured");
+    let text = format!(
+        "Inconclusive: too little was measured to name a limit ({why}). A run with an agent on the NAS and a directory (weaklink serve --dir) decides it."
+    );
+    plain(Status::Inconclusive, Component::Inconclusive, TOO_LITTLE, Confidence::Low, text)
+}
+
+/// What it is not, each with the number that speaks against it.
+pub(super) fn ruled_out(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], chosen: &str) -> Vec<RuledOut> {
+    let mut out = Vec::new();
+    let mut say = |code: &str, reason: String| {
+        // A disk's hit is on offer always; whether it stands against another cause its rate alone says.
+        let offered = !code.starts_with("disk.") && hits.iter().any(|hit| hit.code == code && hit.weight >= 0.6);
+        if code != chosen
+            && !offered
+            && let Ok(code) = code.parse()
+        {
+            out.push(RuledOut { code, reason });
+        }
+    };
+    if !seen.local() {
+        network(seen, &mut say);
+        processor(seen, &mut say);
+    }
+    for answer in answers {
+        let Some(rate) = answer.rate else { continue };
+        let sides = [(Part::Source, answer.direction.sender(), false), (Part::Sink, answer.direction.receiver(), true)];
+        for (part, role, write) in sides {
+            let Some(disk) = answer.ladder.rate(part).filter(|disk| rate.as_f64() < limits::TIE * disk.as_f64()) else {
+                continue;
+            };
+            let code = match (role, write) {
+                (Role::Nas, true) => "disk.nas-write",
+                (Role::Nas, false) => "disk.nas-read",
+                (Role::Pc, true) => "disk.pc-write",
+                (Role::Pc, false) => "disk.pc-read",
+            };
+            say(code, format!("It sustains {}, and {} arrive.", bytes(disk), bytes(rate)));
+        }
+    }
+    out
+}
+
+fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
+    let lost: Vec<f64> = Direction::BOTH.into_iter().filter_map(|way| rank::retransmits(seen, way)).collect();
+    let most = lost.iter().copied().fold(0.0, f64::max);
+    let full = seen.ways.iter().all(|way| way.best.is_some() && !way.gap());
+    if !lost.is_empty() && most < limits::LOSS_SHARE {
+        say("network.loss", format!("At most {} of the segments had to be sent again.", percent(most)));
+    } else if full {
+        say("network.loss", format!("{} of the segments were sent again, and yet the line is full.", percent(most)));
+    }
+    let shares: Vec<f64> = seen.ways.iter().filter_map(super::seen::Way::share).collect();
+    if full && let Some(least) = shares.iter().copied().reduce(f64::min) {
+        say("network.hop-slower-than-links", format!("TCP reaches {} of what the line can carry.", percent(least)));
+    }
+    let paths: Vec<_> = Direction::BOTH.into_iter().filter_map(|way| seen.path(way)).collect();
+    let own = seen.ends.iter().filter_map(|end| end.mtu).min();
+    if let (2, Some(own)) = (paths.len(), own)
+        && let Some(least) = paths.iter().map(|path| path.mtu).min().filter(|least| *least >= own)
+    {
+        say("network.mtu-black-hole", format!("Packets of {} bytes pass in both directions.", least.min(own)));
+    }
+}
+
+fn processor(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
+    let passes = seen.ways.iter().filter_map(|way| way.best);
+    let windows: Vec<_> =
+        passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::of(window(pass, role)?))))).collect();
+    let Some((role, load)) = windows.iter().max_by(|a, b| a.1.core.total_cmp(&b.1.core)) else { return };
+    if !windows.iter().any(|(_, load)| load.full()) {
+        say("cpu.network-stack-core", format!("The busiest core, at the {}, was {} busy.", role.title(), percent(load.core)));
+    } else if seen.ways.iter().all(|way| way.best.is_some() && !way.gap()) {
+        say("cpu.network-stack-core", "A core was full, and yet the line is full too.".to_owned());
+    }
+}
