@@ -150,24 +150,9 @@ fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
         bond.partner_mac.as_ref().map(|mac| format!("partner {mac}")),
         aggregator,
     ];
-<<<<<<< HEAD
-    view.facts(facts.map(|(fact, value)| (format!("{} {name} {fact}", role.title()), value)).to_vec());
-    let mut table = Table::new(&[
-        "port",
-        "link",
-        "speed",
-        "duplex",
-        "in use",
-        "failures",
-        "aggregator",
-        "churn",
-        "LACP state, ours / theirs",
-    ]);
-=======
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     view.facts(vec![(format!("{} {name}", role.title()), parts.join(" · "))]);
     let mut table = Table::new(&["port", "link", "speed", "duplex", "in use", "fails", "group", "churn", "LACP state"]);
->>>>>>> report
     table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
     view.table(table);
 }

@@ -230,18 +230,6 @@ impl Page {
         }
     }
 
-<<<<<<< HEAD
-    /// Whether the columns have room: at most one of them, the widest, may have to wrap.
-    fn fits(&self, table: &Table) -> bool {
-        let cell = |row: &[String], column: usize| row.get(column).map_or(0, |cell| columns(cell));
-        let widths = (0..table.header.len())
-            .map(|column| table.rows.iter().map(|row| cell(row, column)).chain([cell(&table.header, column)]).max().unwrap_or(0));
-        let mut widths: Vec<_> = widths.collect();
-        widths.sort_unstable();
-        let widest = widths.pop().unwrap_or(0);
-        let others: usize = widths.iter().map(|width| width + 2).sum();
-        others + widest.min(24) + 4 <= self.width
-=======
     /// The columns' widths, or none when there is no room: names may break between words, and the widest column may wrap.
     fn column_widths(&self, table: &Table) -> Option<Vec<usize>> {
         let longest_word = |name: &String| name.split(' ').map(columns).max().unwrap_or(0);
@@ -258,7 +246,6 @@ impl Page {
         let widest = tight.iter_mut().max()?;
         *widest = widest.checked_sub(over).filter(|left| over == 0 || *left >= LEAST_CELL)?;
         Some(tight)
->>>>>>> report
     }
 
     /// A table that is too wide, one block of names and values for each row.
