@@ -18,6 +18,7 @@ mod place;
 pub mod raw;
 mod series;
 mod sink;
+pub mod ssh;
 
 
 pub use fileset::CopySpec;
@@ -26,3 +27,4 @@ pub use lane::{LaneDriver, Opened, Progress, RungPlan};
 pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};
 
+pub use ssh::{Ssh, SshOptions, Target};
