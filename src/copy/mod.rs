@@ -12,14 +12,13 @@
 pub mod fileset;
 pub mod lane;
 
-pub mod mounts;
 pub mod mounted;
+pub mod mounts;
 mod place;
 pub mod raw;
 mod series;
 mod sink;
 pub mod ssh;
-
 
 pub use fileset::CopySpec;
 pub use lane::{LaneDriver, Opened, Progress, RungPlan};

@@ -148,10 +148,7 @@ pub fn describe(mount: &Mount) -> Described {
         fuse if fuse == "fuse" || fuse.starts_with("fuse.") => (fuse.to_owned(), Reach::Unknown, Vec::new()),
         other => (format!("local {other}"), Reach::Local, Vec::new()),
     };
-    let mut all = vec![
-        fact("fs_type", mount.fs_type.as_str(), Source::Procfs),
-        fact("network", reach.word(), Source::Procfs),
-    ];
+    let mut all = vec![fact("fs_type", mount.fs_type.as_str(), Source::Procfs), fact("network", reach.word(), Source::Procfs)];
     all.extend(facts);
     Described { protocol, reach, facts: all }
 }
@@ -290,7 +287,9 @@ nonsense
 
     #[test]
     fn octal_escapes_are_undone_and_other_backslashes_stay() {
-        for (text, plain) in [("a\\040b", "a b"), ("\\134", "\\"), ("a\\", "a\\"), ("\\04", "\\04"), ("\\999", "\\999"), ("\\303\\244", "ä")] {
+        for (text, plain) in
+            [("a\\040b", "a b"), ("\\134", "\\"), ("a\\", "a\\"), ("\\04", "\\04"), ("\\999", "\\999"), ("\\303\\244", "ä")]
+        {
             assert_eq!(unescape(text), plain, "{text}");
         }
     }

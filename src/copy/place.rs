@@ -126,7 +126,9 @@ impl ReadProof {
 
 fn judge(fs_type: Option<&str>, counts: Option<(ReadCount, ReadCount)>, kept: Option<&str>, bytes: ByteSize) -> Option<String> {
     if let Some(memory @ ("tmpfs" | "ramfs")) = fs_type {
-        return Some(format!("the files lie in memory ({memory}): reading them says nothing about a disk; name another directory"));
+        return Some(format!(
+            "the files lie in memory ({memory}): reading them says nothing about a disk; name another directory"
+        ));
     }
     match counts {
         Some((before, after)) if fs_type.is_some_and(|fs_type| COUNTED.contains(&fs_type)) => {
@@ -167,7 +169,13 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_known() {
-        for other in [".weaklink-", ".weaklink-0123", ".weaklink-0123456789ABCDEF", "weaklink-0123456789abcdef", ".weaklink-0123456789abcdef0"] {
+        for other in [
+            ".weaklink-",
+            ".weaklink-0123",
+            ".weaklink-0123456789ABCDEF",
+            "weaklink-0123456789abcdef",
+            ".weaklink-0123456789abcdef0",
+        ] {
             assert!(!is_scratch_name(other), "{other}");
         }
     }

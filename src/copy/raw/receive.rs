@@ -116,7 +116,10 @@ fn complete(taken: Option<Taken>, spec: &RawSpec) -> End<Taken> {
     let (bytes, elapsed) = (taken.series.bytes(), taken.series.elapsed());
     if bytes < spec.max_bytes.0 && elapsed + AHEAD < spec.budget {
         let seconds = elapsed.as_secs_f64();
-        return Err(Outcome::failed(format!("the other end stopped after {seconds:.1} s and {}, before the time was over", ByteSize(bytes))));
+        return Err(Outcome::failed(format!(
+            "the other end stopped after {seconds:.1} s and {}, before the time was over",
+            ByteSize(bytes)
+        )));
     }
     Ok(taken)
 }

@@ -104,4 +104,3 @@ pub(super) fn failed<T>(act: &str, error: &io::Error) -> End<T> {
 pub(super) fn blocked(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
-

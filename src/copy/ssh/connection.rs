@@ -182,7 +182,11 @@ impl Connection {
             SftpError::Status(status) => {
                 let message = status.error_message.trim();
                 let code = status.status_code.to_string();
-                let more = if message.is_empty() || message.eq_ignore_ascii_case(&code) { String::new() } else { format!(" ({message})") };
+                let more = if message.is_empty() || message.eq_ignore_ascii_case(&code) {
+                    String::new()
+                } else {
+                    format!(" ({message})")
+                };
                 format!("{target} could not {act}: {code}{more}")
             }
             SftpError::Timeout => format!("{target} did not answer within {REQUEST_SECONDS} s when it should {act}"),
@@ -293,7 +297,11 @@ mod tests {
 
     #[test]
     fn the_arguments_keep_the_user_s_words_out_of_the_way_of_options() {
-        let options = SshOptions { config: Some("my conf".into()), options: vec!["BatchMode=no".to_owned(), "Port=7".to_owned()], ..SshOptions::default() };
+        let options = SshOptions {
+            config: Some("my conf".into()),
+            options: vec!["BatchMode=no".to_owned(), "Port=7".to_owned()],
+            ..SshOptions::default()
+        };
         let words = words("ssh://me@[::1]:2222/dir", &options);
         assert_eq!(words[..3], ["-v", "-F", "my conf"]);
         assert_eq!(words[words.len() - 8..], ["-p", "2222", "-l", "me", "-s", "--", "::1", "sftp"]);

@@ -131,7 +131,9 @@ impl Ssh {
 
     async fn put_large(&mut self, link: &Link, scratch: &RemoteScratch, transfer: &Transfer<'_>) -> Result<Copied, Broken> {
         if self.max_bytes == 0 {
-            return Err(Broken::Said(Outcome::skipped("the disk of the NAS is full, or no data is allowed: nothing was written")));
+            return Err(Broken::Said(Outcome::skipped(
+                "the disk of the NAS is full, or no data is allowed: nothing was written",
+            )));
         }
         let onto = Onto::NewFile { can_sync: link.main.can_sync };
         let syncer = link.syncer.as_ref().map(Connection::session);

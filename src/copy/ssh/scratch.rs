@@ -120,10 +120,9 @@ async fn remove(session: &RawSftpSession, path: &str) -> Result<(), SftpError> {
 async fn sweep(session: &RawSftpSession, dir: &str, own: &str) {
     let Ok(now) = session.stat(own).await else { return };
     let Ok(found) = list(session, dir, LOOKED_AT).await else { return };
-    let old = |attrs: &FileAttributes| {
-        now.attrs.mtime.zip(attrs.mtime).is_some_and(|(now, then)| now.saturating_sub(then) > OLD)
-    };
-    let leftovers = found.into_iter().filter(|(name, attrs)| is_scratch_name(name) && attrs.file_type() == FileType::Dir && old(attrs));
+    let old = |attrs: &FileAttributes| now.attrs.mtime.zip(attrs.mtime).is_some_and(|(now, then)| now.saturating_sub(then) > OLD);
+    let leftovers =
+        found.into_iter().filter(|(name, attrs)| is_scratch_name(name) && attrs.file_type() == FileType::Dir && old(attrs));
     for (name, _) in leftovers.take(SWEPT) {
         let path = join(dir, &name);
         if path != own && session.stat(join(&path, MARKER)).await.is_ok() {
@@ -139,7 +138,16 @@ mod tests {
 
     #[test]
     fn paths_are_joined_and_home_is_where_sftp_begins() {
-        for (dir, path) in [("/", "/x"), ("/a/", "/a/x"), ("a", "a/x"), (".", "./x"), ("~", "./x"), ("~/", "./x"), ("~/a", "a/x"), ("~me", "~me/x")] {
+        for (dir, path) in [
+            ("/", "/x"),
+            ("/a/", "/a/x"),
+            ("a", "a/x"),
+            (".", "./x"),
+            ("~", "./x"),
+            ("~/", "./x"),
+            ("~/a", "a/x"),
+            ("~me", "~me/x"),
+        ] {
             assert_eq!(join(at_home(dir), "x"), path, "{dir}");
         }
     }

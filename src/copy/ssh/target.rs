@@ -130,7 +130,10 @@ fn unbracketed(host: &str) -> Result<String, &'static str> {
         Some(inner) => {
             let inner = inner.strip_suffix(']').ok_or("the bracket is not closed")?;
             let address = inner.split('%').next().unwrap_or_default();
-            address.parse::<std::net::Ipv6Addr>().map(|_| inner.to_owned()).map_err(|_| "what stands in brackets is no IPv6 address")
+            address
+                .parse::<std::net::Ipv6Addr>()
+                .map(|_| inner.to_owned())
+                .map_err(|_| "what stands in brackets is no IPv6 address")
         }
         None => Ok(host.to_owned()),
     }
@@ -163,7 +166,11 @@ fn checked(target: Target) -> Result<Target, &'static str> {
     if !target.host.chars().all(|c| harmless(c) && !matches!(c, '@' | '/' | '[' | ']')) {
         return Err("the host has characters that no host has");
     }
-    if target.user.as_ref().is_some_and(|user| user.is_empty() || !user.chars().all(|c| harmless(c) || c == '\\') || user.ends_with('\\')) {
+    if target
+        .user
+        .as_ref()
+        .is_some_and(|user| user.is_empty() || !user.chars().all(|c| harmless(c) || c == '\\') || user.ends_with('\\'))
+    {
         return Err("the user is empty or has characters that are not allowed here");
     }
     if target.dir.as_ref().is_some_and(|dir| dir.chars().any(char::is_control)) {

@@ -182,7 +182,12 @@ mod tests {
         let server = "OpenSSH_9.2p1 Debian-2+deb12u10";
         for (text, cipher, mac, compression) in [
             (include_str!("../../../tests/fixtures/copy/ssh_v_ok.txt"), "chacha20-poly1305@openssh.com", "<implicit>", "none"),
-            (include_str!("../../../tests/fixtures/copy/ssh_v_gcm.txt"), "aes128-gcm@openssh.com", "<implicit>", "zlib@openssh.com"),
+            (
+                include_str!("../../../tests/fixtures/copy/ssh_v_gcm.txt"),
+                "aes128-gcm@openssh.com",
+                "<implicit>",
+                "zlib@openssh.com",
+            ),
             (include_str!("../../../tests/fixtures/copy/ssh_v_ctr.txt"), "aes256-ctr", "umac-64-etm@openssh.com", "none"),
         ] {
             let expected = pairs(&[
@@ -231,18 +236,33 @@ mod tests {
     fn a_failure_is_one_sentence_that_says_what_to_do() {
         let target: Target = "ssh://me@nas:2222".parse().unwrap();
         for (text, parts) in [
-            ("No ED25519 host key is known for nas and you have requested strict checking.\nHost key verification failed.\n", ["not known yet", "ssh -p 2222 me@nas"]),
+            (
+                "No ED25519 host key is known for nas and you have requested strict checking.\nHost key verification failed.\n",
+                ["not known yet", "ssh -p 2222 me@nas"],
+            ),
             (
                 "@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@\nHost key for nas has changed and you have requested strict checking.\nHost key verification failed.\n",
                 ["not the one that is known", "set up anew"],
             ),
-            ("me@nas: Permission denied (publickey,password).\n", ["refused the login (it would accept publickey,password)", "never asks for a password"]),
-            ("ssh: connect to host nas port 2222: Connection refused\n", ["connect to host nas port 2222: Connection refused", "by hand"]),
+            (
+                "me@nas: Permission denied (publickey,password).\n",
+                ["refused the login (it would accept publickey,password)", "never asks for a password"],
+            ),
+            (
+                "ssh: connect to host nas port 2222: Connection refused\n",
+                ["connect to host nas port 2222: Connection refused", "by hand"],
+            ),
             ("ssh: Could not resolve hostname nas: Name or service not known\n", ["Could not resolve hostname nas", "by hand"]),
             ("subsystem request failed on channel 0\n", ["no SFTP", "Subsystem sftp"]),
             ("command-line: line 0: Bad configuration option: nonsense\n", ["Bad configuration option: nonsense", "failed"]),
-            ("Unable to negotiate with 192.0.2.7 port 22: no matching cipher found. Their offer: aes128-ctr\n", ["no matching cipher found", "aes128-ctr"]),
-            ("client_loop: send disconnect: Broken pipe\nTransferred: sent 1, received 2 bytes, in 0.1 seconds\n", ["Broken pipe", "nas"]),
+            (
+                "Unable to negotiate with 192.0.2.7 port 22: no matching cipher found. Their offer: aes128-ctr\n",
+                ["no matching cipher found", "aes128-ctr"],
+            ),
+            (
+                "client_loop: send disconnect: Broken pipe\nTransferred: sent 1, received 2 bytes, in 0.1 seconds\n",
+                ["Broken pipe", "nas"],
+            ),
             ("debug1: something\nOpenSSH_9.2p1, OpenSSL 3\n", ["without a word", "nas"]),
             ("", ["without a word", "nas"]),
         ] {
@@ -261,7 +281,13 @@ mod tests {
             trace.line(&format!("banner {i} {}", "ä".repeat(4000)));
         }
         assert!(trace.said.len() <= KEPT && trace.said.iter().all(|line| line.len() <= LONGEST));
-        for broken in ["debug1: kex: client->server", "debug1: kex: ", "Authenticated to ", "debug1: kex: client->server cipher:", "Authenticated to x using \""] {
+        for broken in [
+            "debug1: kex: client->server",
+            "debug1: kex: ",
+            "Authenticated to ",
+            "debug1: kex: client->server cipher:",
+            "Authenticated to x using \"",
+        ] {
             trace.line(broken);
         }
         assert_eq!(trace.upload, None);
