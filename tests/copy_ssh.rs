@@ -24,6 +24,7 @@ struct Server {
 }
 
 /// Starts one with further lines of configuration; none when the machine has no sshd, which must be said.
+#[expect(clippy::print_stderr, reason = "a test that does nothing must be seen")]
 fn server(more: &str) -> Option<Server> {
     let Some(sshd) = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists()) else {
         assert!(std::env::var_os("WEAKLINK_FULL").is_none(), "the full suite needs sshd: install openssh-server");
@@ -162,6 +163,9 @@ fn files_go_up_come_back_are_compared_and_removed() {
         if plan.direction == Direction::Download {
             assert!(copied.verified_bytes.measured().is_some_and(|bytes| bytes.0 > 0), "{:?}", copied.verified_bytes);
         }
+    }
+    for plan in lane.rungs().into_iter().filter(|plan| plan.direction == Direction::Upload) {
+        assert!(run(&mut lane, plan, SECONDS).measured().is_some(), "a repeat begins anew");
     }
     assert_eq!(fs::read_dir(server.data()).unwrap().count(), 1);
     lane.close();

@@ -52,8 +52,18 @@ struct Link {
 
 /// Why a copy gave no result.
 enum Broken {
+    /// A request failed while doing this.
     Sftp(&'static str, SftpError),
-    Said(Outcome<Copied>),
+    /// There is no rate, for the reason within.
+    Said(Box<Outcome<Copied>>),
+}
+
+fn skipped(reason: impl Into<String>) -> Broken {
+    Broken::Said(Box::new(Outcome::skipped(reason)))
+}
+
+fn failed(reason: impl Into<String>) -> Broken {
+    Broken::Said(Box::new(Outcome::failed(reason)))
 }
 
 impl Ssh {
@@ -95,7 +105,7 @@ impl Ssh {
         Ok(link)
     }
 
-    fn transfer<'a>(&self, link: &'a Link, direction: Direction, way: &'a Way<'_>) -> Transfer<'a> {
+    fn transfer<'a>(link: &'a Link, direction: Direction, way: &'a Way<'_>) -> Transfer<'a> {
         Transfer {
             session: link.main.session(),
             request_len: if direction == Direction::Upload { link.main.write_len } else { link.main.read_len },
@@ -106,12 +116,11 @@ impl Ssh {
     }
 
     async fn copy(&mut self, link: &Link, rung: &RungPlan, way: &Way<'_>) -> Result<Copied, Broken> {
-        let transfer = self.transfer(link, rung.direction, way);
+        let transfer = Self::transfer(link, rung.direction, way);
         match (&link.scratch, rung.files, rung.direction) {
-            (None, FileSet::Small, _) => Err(Broken::Said(Outcome::skipped(format!(
-                "small files need a directory on the NAS: give one, as in {}:DIR",
-                self.target.host
-            )))),
+            (None, FileSet::Small, _) => {
+                Err(skipped(format!("small files need a directory on the NAS: give one, as in {}:DIR", self.target.host)))
+            }
             (None, FileSet::Large, Direction::Upload) => self.put_null(link, &transfer).await,
             (None, FileSet::Large, Direction::Download) => get_zero(link, &transfer).await,
             (Some(scratch), FileSet::Large, Direction::Upload) => self.put_large(link, scratch, &transfer).await,
@@ -131,12 +140,13 @@ impl Ssh {
 
     async fn put_large(&mut self, link: &Link, scratch: &RemoteScratch, transfer: &Transfer<'_>) -> Result<Copied, Broken> {
         if self.max_bytes == 0 {
-            return Err(Broken::Said(Outcome::skipped(
-                "the disk of the NAS is full, or no data is allowed: nothing was written",
-            )));
+            return Err(skipped("the disk of the NAS is full, or no data is allowed: nothing was written"));
         }
         let onto = Onto::NewFile { can_sync: link.main.can_sync };
         let syncer = link.syncer.as_ref().map(Connection::session);
+        // A repeat begins anew; the first time there is nothing to remove.
+        self.large = 0;
+        let _ = transfer.session.remove(scratch.file(LARGE_NAME)).await;
         let series = transfer.put_large(&scratch.file(LARGE_NAME), onto, (self.spec.seed, self.max_bytes), syncer).await;
         let series = series.map_err(|error| Broken::Sftp("write the test file", error))?;
         self.large = series.bytes();
@@ -145,14 +155,14 @@ impl Ssh {
 
     async fn get_large(&self, scratch: &RemoteScratch, transfer: &Transfer<'_>) -> Result<Copied, Broken> {
         if self.large == 0 {
-            return Err(Broken::Said(Outcome::skipped("nothing was uploaded that could be read back")));
+            return Err(skipped("nothing was uploaded that could be read back"));
         }
         let mut checker = Checker::cheap(self.spec.seed);
         let series = transfer.get_large(&scratch.file(LARGE_NAME), self.large, Some(&mut checker)).await;
         let series = series.map_err(|error| Broken::Sftp("read the test file", error))?;
         if series.bytes() < self.large && series.elapsed() < transfer.budget && !transfer.stop.is_set() {
             let (came, sent) = (ByteSize(series.bytes()), ByteSize(self.large));
-            return Err(Broken::Said(Outcome::failed(format!("the file came back short: {came} of {sent}"))));
+            return Err(failed(format!("the file came back short: {came} of {sent}")));
         }
         Ok(series.finish(1, RateOf::Steady, checker.outcome()))
     }
@@ -161,8 +171,12 @@ impl Ssh {
         let pattern = Pattern::new(self.spec.seed);
         let most = self.max_bytes / u64::from(SMALL_MAX);
         let count = self.spec.small_files.min(u32::try_from(most).unwrap_or(u32::MAX));
-        let mut series = Series::new();
+        // A repeat begins anew; the file behind the last counted one may be there as well, half written.
+        for index in 0..=self.small {
+            let _ = transfer.session.remove(scratch.file(&small_name(index))).await;
+        }
         self.small = 0;
+        let mut series = Series::new();
         for (index, size) in (0..).zip(small_sizes(self.spec.seed, count)) {
             if transfer.stop.is_set() || (series.elapsed() >= transfer.budget && index > 0) {
                 break;
@@ -182,7 +196,7 @@ impl Ssh {
 
     async fn get_small(&self, scratch: &RemoteScratch, transfer: &Transfer<'_>) -> Result<Copied, Broken> {
         if self.small == 0 {
-            return Err(Broken::Said(Outcome::skipped("no small files were uploaded that could be read back")));
+            return Err(skipped("no small files were uploaded that could be read back"));
         }
         let mut checker = Checker::all(self.spec.seed);
         let mut series = Series::new();
@@ -194,7 +208,7 @@ impl Ssh {
             let got = transfer.get_small(scratch.file(&small_name(index)), size).await;
             let data = got.map_err(|error| Broken::Sftp("read a small test file", error))?;
             if data.len() != size as usize {
-                return Err(Broken::Said(Outcome::failed("a small file came back short")));
+                return Err(failed("a small file came back short"));
             }
             checker.look(small_offset(index), &data);
             series.add(u64::from(size));
@@ -240,9 +254,7 @@ async fn get_zero(link: &Link, transfer: &Transfer<'_>) -> Result<Copied, Broken
 
 /// Makes sure that `path` is a device of the server and no file of somebody.
 async fn device(link: &Link, path: &str) -> Result<(), Broken> {
-    let none = |why: &str| {
-        Broken::Said(Outcome::failed(format!("the server has no {path} {why}: name a directory on it, as in HOST:DIR")))
-    };
+    let none = |why: &str| failed(format!("the server has no {path} {why}: name a directory on it, as in HOST:DIR"));
     match link.main.session().stat(path).await {
         // The type is the upper part of the mode; a character device has 2 there, and a server that tells no mode is believed.
         Ok(attrs) => match attrs.attrs.permissions {
@@ -285,7 +297,7 @@ impl LaneDriver for Ssh {
             match within(budget + ENDING, stop, self.copy(&link, rung, &way)).await {
                 _ if stop.is_set() => Outcome::skipped(STOPPED),
                 Ok(Ok(copied)) => Outcome::Measured(copied),
-                Ok(Err(Broken::Said(outcome))) => outcome,
+                Ok(Err(Broken::Said(outcome))) => *outcome,
                 Ok(Err(Broken::Sftp(act, error))) => Outcome::failed(link.main.explain(&self.target, act, error).await),
                 Err(Late::Stopped) => Outcome::skipped(STOPPED),
                 Err(Late::TimedOut) => Outcome::failed(format!(

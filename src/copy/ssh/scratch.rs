@@ -46,7 +46,10 @@ impl RemoteScratch {
         let made = Self { path: join(dir, &scratch_name()?) };
         let failed = |error: SftpError| format!("cannot make a directory for test files in {dir} on {target}: {error}");
         session.mkdir(&made.path, FileAttributes::default()).await.map_err(failed)?;
-        made.mark(session).await.map_err(failed)?;
+        if let Err(error) = made.mark(session).await {
+            let _ = session.rmdir(&made.path).await;
+            return Err(failed(error));
+        }
         sweep(session, dir, &made.path).await;
         Ok(made)
     }

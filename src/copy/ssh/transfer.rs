@@ -129,7 +129,7 @@ impl Transfer<'_> {
         series: &mut Series,
     ) -> Result<u64, SftpError> {
         let Some((len, write)) = flight.pop_front() else { return Ok(0) };
-        write.await.map_err(broke)??;
+        write.await.map_err(|error| broke(&error))??;
         series.add(len);
         self.progress.add(len);
         Ok(len)
@@ -153,7 +153,7 @@ impl Transfer<'_> {
                 under_way += len;
             }
             let Some((len, read)) = flight.pop_front() else { break };
-            let data = match read.await.map_err(broke)? {
+            let data = match read.await.map_err(|error| broke(&error))? {
                 Ok(data) => data.data,
                 Err(SftpError::Status(status)) if status.status_code == StatusCode::Eof => break,
                 Err(error) => return Err(error),
@@ -211,7 +211,7 @@ impl Transfer<'_> {
     }
 }
 
-fn broke(error: tokio::task::JoinError) -> SftpError {
+fn broke(error: &tokio::task::JoinError) -> SftpError {
     SftpError::UnexpectedBehavior(error.to_string())
 }
 
