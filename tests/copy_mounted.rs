@@ -64,6 +64,9 @@ fn all_copies_run_are_compared_and_leave_nothing_behind() {
             }
         }
     }
+    for plan in lane.rungs().into_iter().filter(|plan| plan.direction == Direction::Upload) {
+        assert!(run(&mut lane, plan).measured().is_some(), "a repeat begins anew");
+    }
     lane.close();
     assert_eq!(leftovers(dir.path()), 0);
 }

@@ -18,9 +18,12 @@ mod place;
 pub mod raw;
 mod series;
 mod sink;
+pub mod ssh;
 
 pub use fileset::CopySpec;
 pub use lane::{LaneDriver, Opened, Progress, RungPlan};
 
 pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};
+
+pub use ssh::{Ssh, SshOptions, Target};

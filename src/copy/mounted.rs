@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::fileset::{CopySpec, LARGE_NAME, small_name, small_offset, small_sizes};
+use super::fileset::{CopySpec, LARGE_NAME, is_small_name, small_name, small_offset, small_sizes};
 use super::lane::{LaneDriver, Opened, Progress, RungPlan, STOPPED};
 use super::mounts::{Described, describe, find, parse};
 use super::place::{ReadProof, Scratch, scratch};
@@ -82,6 +82,17 @@ impl LaneDriver for Mounted {
         let job = Job { dir, spec: self.spec, budget, stop: stop.clone(), progress: progress.clone() };
         let (direction, files) = (rung.direction, rung.files);
         let (large, small) = (self.large, self.small);
+        match (direction, files) {
+            (Direction::Download, FileSet::Large) if large == 0 => {
+                return Outcome::skipped("nothing was uploaded that could be read back");
+            }
+            (Direction::Download, FileSet::Small) if small == 0 => {
+                return Outcome::skipped("no small files were uploaded that could be read back");
+            }
+            (Direction::Upload, FileSet::Large) => self.large = 0,
+            (Direction::Upload, FileSet::Small) => self.small = 0,
+            (Direction::Download, _) => {}
+        }
         let work = move || match (direction, files) {
             (Direction::Upload, FileSet::Large) => job.put_large(),
             (Direction::Upload, FileSet::Small) => job.put_small(),
@@ -187,10 +198,21 @@ struct Job {
 }
 
 impl Job {
+    /// Removes the files of an earlier copy: a repeat writes new ones.
+    fn begin_anew(&self, ours: impl Fn(&str) -> bool) {
+        // What cannot be removed makes the copy fail with its own reason.
+        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(&ours) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+
     fn put_large(&self) -> Result<Done, String> {
         let failed = |error: io::Error| format!("cannot write a test file: {error}");
         let pattern = Pattern::new(self.spec.seed);
         let mut buffer = vec![0; BUFFER];
+        self.begin_anew(|name| name == LARGE_NAME);
         let mut file = BoundedFile::create(&self.dir.join(LARGE_NAME)).map_err(failed)?;
         let mut series = Series::new();
         while !self.stop.is_set() && series.elapsed() < self.budget && series.bytes() < self.spec.max_bytes.0 {
@@ -214,9 +236,6 @@ impl Job {
 
     fn get_large(&self, written: u64) -> Result<Done, String> {
         let failed = |error: io::Error| format!("cannot read the test file: {error}");
-        if written == 0 {
-            return Err("nothing was uploaded that could be read back".to_owned());
-        }
         let path = self.dir.join(LARGE_NAME);
         let proof = ReadProof::prepare([path.as_path()]);
         let mut file = File::open(&path).map_err(failed)?;
@@ -244,6 +263,7 @@ impl Job {
         let failed = |error: io::Error| format!("cannot write a small test file: {error}");
         let pattern = Pattern::new(self.spec.seed);
         let mut buffer = vec![0; BUFFER];
+        self.begin_anew(is_small_name);
         let mut series = Series::new();
         let mut files = 0;
         for (index, size) in (0..).zip(small_sizes(self.spec.seed, self.spec.small_files)) {
@@ -277,9 +297,6 @@ impl Job {
 
     fn get_small(&self, files: u32) -> Result<Done, String> {
         let failed = |error: io::Error| format!("cannot read a small test file: {error}");
-        if files == 0 {
-            return Err("no small files were uploaded that could be read back".to_owned());
-        }
         let paths: Vec<PathBuf> = (0..files).map(|index| self.dir.join(small_name(index))).collect();
         let proof = ReadProof::prepare(paths.iter().map(PathBuf::as_path));
         let mut checker = Checker::all(self.spec.seed);

@@ -23,12 +23,12 @@ fn spec(seconds: u64, max_bytes: u64) -> RawSpec {
     RawSpec { seed: 11, budget: Duration::from_secs(seconds), max_bytes: ByteSize(max_bytes) }
 }
 
-fn copy(source: Source, sink: Sink, spec: &RawSpec) -> (Outcome<RawEnd>, Outcome<RawEnd>) {
+fn copy(source: &Source, sink: &Sink, spec: &RawSpec) -> (Outcome<RawEnd>, Outcome<RawEnd>) {
     let (out, into) = pair();
     let stop = Stop::new();
     thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(into, &sink, spec, &stop, &Progress::new()));
-        let sent = send(out, &source, spec, &stop, &Progress::new());
+        let receiver = scope.spawn(|| receive(into, sink, spec, &stop, &Progress::new()));
+        let sent = send(out, source, spec, &stop, &Progress::new());
         (sent, receiver.join().unwrap())
     })
 }
@@ -49,7 +49,7 @@ fn honest(sent: &Outcome<RawEnd>) {
 
 #[test]
 fn memory_to_memory_ends_by_bytes_and_is_compared() {
-    let (sent, got) = copy(Source::Memory, Sink::Memory, &spec(60, 30_000_001));
+    let (sent, got) = copy(&Source::Memory, &Sink::Memory, &spec(60, 30_000_001));
     let got = got.measured().unwrap().clone();
     assert_eq!(sent.measured().unwrap().bytes, ByteSize(30_000_001));
     assert_eq!(got.bytes, ByteSize(30_000_001));
@@ -61,7 +61,7 @@ fn memory_to_memory_ends_by_bytes_and_is_compared() {
 #[test]
 fn memory_to_memory_ends_by_time() {
     let start = Instant::now();
-    let (sent, got) = copy(Source::Memory, Sink::Memory, &spec(1, u64::MAX));
+    let (sent, got) = copy(&Source::Memory, &Sink::Memory, &spec(1, u64::MAX));
     assert!(start.elapsed() >= Duration::from_millis(900));
     let (sent, got) = (sent.measured().unwrap().clone(), got.measured().unwrap().clone());
     assert!(got.bytes.0 > 0 && got.bytes <= sent.bytes);
@@ -72,7 +72,7 @@ fn memory_to_memory_ends_by_time() {
 fn memory_to_file_has_exactly_the_content() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large");
-    let (_, got) = copy(Source::Memory, Sink::File { path: path.clone() }, &spec(60, 5_000_003));
+    let (_, got) = copy(&Source::Memory, &Sink::File { path: path.clone() }, &spec(60, 5_000_003));
     assert_eq!(got.measured().unwrap().bytes, ByteSize(5_000_003));
     let data = std::fs::read(&path).unwrap();
     assert_eq!(data.len(), 5_000_003);
@@ -84,7 +84,7 @@ fn file_to_memory_is_compared_and_never_measured_from_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large");
     content(&path, 8_000_000);
-    let (sent, got) = copy(Source::File { path }, Sink::Memory, &spec(60, 8_000_000));
+    let (sent, got) = copy(&Source::File { path }, &Sink::Memory, &spec(60, 8_000_000));
     honest(&sent);
     assert!(got.measured().unwrap().verified_bytes.measured().is_some());
 }
@@ -94,7 +94,7 @@ fn file_to_file_is_a_copy() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (dir.path().join("from"), dir.path().join("to"));
     content(&from, 3_000_000);
-    let (sent, got) = copy(Source::File { path: from.clone() }, Sink::File { path: to.clone() }, &spec(60, 3_000_000));
+    let (sent, got) = copy(&Source::File { path: from.clone() }, &Sink::File { path: to.clone() }, &spec(60, 3_000_000));
     honest(&sent);
     assert!(got.measured().is_some());
     assert_eq!(std::fs::read(from).unwrap(), std::fs::read(to).unwrap());
@@ -108,7 +108,7 @@ fn changed_content_is_a_failed_comparison() {
     let mut data = std::fs::read(&path).unwrap();
     data[10] ^= 1;
     std::fs::write(&path, data).unwrap();
-    let (_, got) = copy(Source::File { path }, Sink::Memory, &spec(60, 1_000_000));
+    let (_, got) = copy(&Source::File { path }, &Sink::Memory, &spec(60, 1_000_000));
     assert!(got.measured().unwrap().verified_bytes.why().is_some_and(|why| why.contains("differs")));
 }
 
@@ -117,10 +117,10 @@ fn a_file_that_exists_is_not_overwritten_and_one_that_does_not_is_not_sent() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine");
     std::fs::write(&path, b"precious").unwrap();
-    let (_, got) = copy(Source::Memory, Sink::File { path: path.clone() }, &spec(5, 1_000_000));
+    let (_, got) = copy(&Source::Memory, &Sink::File { path: path.clone() }, &spec(5, 1_000_000));
     assert!(got.why().is_some_and(|why| why.contains("cannot make the test file")));
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    let (sent, got) = copy(Source::File { path: dir.path().join("absent") }, Sink::Memory, &spec(5, 1_000_000));
+    let (sent, got) = copy(&Source::File { path: dir.path().join("absent") }, &Sink::Memory, &spec(5, 1_000_000));
     assert!(sent.why().is_some_and(|why| why.contains("cannot read")));
     assert!(got.why().is_some_and(|why| why.contains("before it sent anything")));
 }
