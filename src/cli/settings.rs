@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{ColorArg, RunArgs, WorkloadArg};
+use crate::copy::SshOptions;
 use crate::model::plan::{Depth, Workload};
 use crate::report::Style;
 use crate::session::{RunSettings, SshSettings};
@@ -108,8 +109,7 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
     let ssh = match &args.ssh {
         Some(text) => Some(SshSettings {
             target: text.parse().map_err(|error| unusable(format!("--ssh: {error}")))?,
-            options: args.ssh_option.clone(),
-            config: args.ssh_config.clone(),
+            options: SshOptions { options: args.ssh_option.clone(), config: args.ssh_config.clone(), ..SshOptions::default() },
         }),
         None => None,
     };

@@ -442,7 +442,11 @@ impl AgentSession {
                         self.waiting.insert(token, socket);
                     }
                     _ => {
-                        return Err(format!("{} of {} data connections did not arrive", tokens.len() - found.len(), tokens.len()));
+                        return Err(format!(
+                            "{} of {} data connections did not arrive",
+                            tokens.len() - found.len(),
+                            tokens.len()
+                        ));
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use crate::copy::SshOptions;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::host::Role;
@@ -61,11 +62,9 @@ pub struct RunSettings {
 #[derive(Clone, Debug)]
 pub struct SshSettings {
     /// `[USER@]HOST[:DIR]` or `ssh://…`, already checked.
-    pub target: crate::copy::ssh::SshTarget,
-    /// Options for `ssh -o`.
-    pub options: Vec<String>,
-    /// A file for `ssh -F`.
-    pub config: Option<PathBuf>,
+    pub target: crate::copy::Target,
+    /// What `ssh` is told beside that.
+    pub options: SshOptions,
 }
 
 /// What came of a run: the document, complete or not, and what ended it early.

@@ -23,7 +23,7 @@ pub fn explain(args: &ExplainArgs) -> Exit {
     };
     print(&format!(
         "{}: {}\n\nWhat it means\n  {}\n\nHow it is detected\n  {}\n\nHow to fix it\n  {}\n",
-        doc.code, doc.title, doc.meaning, doc.detection, doc.fix
+        doc.code, doc.title, doc.meaning, doc.detected, doc.fix
     ));
     Exit::Fine
 }

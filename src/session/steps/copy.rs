@@ -117,7 +117,7 @@ pub async fn client(session: &mut ClientSession) -> Result<CopySection, SessionE
         lanes.push(lane(session, Box::new(Mounted::new(&path, spec))).await?);
     }
     if let Some(ssh) = session.settings.ssh.clone() {
-        lanes.push(lane(session, Box::new(crate::copy::Ssh::new(ssh.target, ssh.options, ssh.config, spec))).await?);
+        lanes.push(lane(session, Box::new(crate::copy::Ssh::new(ssh.target, ssh.options, spec))).await?);
     }
     Ok(CopySection { lanes })
 }
