@@ -78,6 +78,11 @@ impl Ssh {
         self.link.as_ref()?.main.pid()
     }
 
+    /// The address that `ssh` connected to, for a look at its route; none behind a proxy.
+    pub fn peer(&self) -> Option<std::net::IpAddr> {
+        self.link.as_ref()?.main.trace().peer
+    }
+
     async fn connect(&mut self, stop: &Stop) -> Result<Link, String> {
         let main = Connection::open(&self.target, &self.options, stop).await?;
         let mut link = Link { main, syncer: None, scratch: None };

@@ -1,6 +1,7 @@
 //! What `ssh -v` says: what it negotiated, and why it gave up. Pure.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use super::target::Target;
 use crate::copy::lane::fact;
@@ -20,6 +21,8 @@ pub struct Trace {
     pub server: Option<String>,
     /// The method of the login: `publickey`, `none` …
     pub login: Option<String>,
+    /// The address that was connected to, unless a proxy did it. Not among the facts: the report has the addresses of both hosts elsewhere.
+    pub peer: Option<IpAddr>,
     /// Whether a proxy or a jump host stands between.
     pub proxy: bool,
     /// What is for people: everything but debug lines, the last few.
@@ -80,6 +83,13 @@ impl Trace {
             self.login = method.split_once(')').map(|(method, _)| method.to_owned());
         } else if line.starts_with("Executing proxy command") || line.starts_with("Setting implicit ProxyCommand") {
             self.proxy = true;
+            self.peer = None;
+        } else if let Some(to) = line.strip_prefix("Connecting to ")
+            && !self.proxy
+        {
+            // `NAME [ADDRESS] port N.`; the last of several addresses is the one that answered.
+            let address = to.rsplit_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            self.peer = address.and_then(|(address, _)| address.split('%').next()?.parse().ok());
         }
     }
 
@@ -200,6 +210,7 @@ mod tests {
                 ("login", "publickey"),
             ]);
             assert_eq!(facts(text), expected);
+            assert_eq!(read(text).peer, Some(std::net::Ipv4Addr::LOCALHOST.into()));
         }
     }
 
@@ -230,6 +241,8 @@ mod tests {
         let trace = read(text);
         assert_eq!(trace.upload.as_ref().map(|agreed| agreed.cipher.as_str()), Some("aes128-gcm@openssh.com"));
         assert!(trace.facts().iter().any(|fact| fact.name == "proxy"));
+        let jump = "debug1: Setting implicit ProxyCommand from ProxyJump: ssh -W x jump\ndebug1: Connecting to jump [192.0.2.9] port 22.\n";
+        assert_eq!(read(jump).peer, None);
     }
 
     #[test]
