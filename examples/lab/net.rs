@@ -6,6 +6,8 @@
 //!
 //! Everything is named after the process and removed on drop; nothing else on the machine is touched.
 
+#![expect(unreachable_pub, reason = "shared by an example and tests, which are crates of their own")]
+
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,5 +1,7 @@
 //! The faults of the lab, and running the real `serve` and `run` in them.
 
+#![expect(unreachable_pub, reason = "shared by an example and tests, which are crates of their own")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mtu-mismatch", what: "9000 at the PC, 1500 at the NAS", expect: &["network.mtu-mismatch"] },
     Scenario { name: "nas-write", what: "a NAS disk that writes 52 MB/s behind a 1G link", expect: &["disk.nas-write"] },
     Scenario { name: "nas-read", what: "a NAS disk that reads 52 MB/s behind a 1G link", expect: &["disk.nas-read"] },
-    Scenario { name: "ssh-cipher", what: "SSH slower than a 2.5G link for its encryption", expect: &["cpu.ssh-encryption"] },
+    Scenario { name: "ssh-cipher", what: "SSH slower than a 5G link for its encryption", expect: &["cpu.ssh-encryption"] },
     Scenario {
         name: "starved-agent",
         what: "a NAS whose agent gets a few per cent of a core",
@@ -70,10 +72,16 @@ pub fn play(scenario: &Scenario, weaklink: &Path, extra: &[String]) -> io::Resul
     let mut lab = Lab::new(mtus)?;
     let setup = build(scenario.name, &mut lab)?;
     let code_file = lab.dir().join("code");
-    let mut serve = lab.command("nas", "sh");
-    // The shell enters the control group, if there is one, and becomes the agent: the process id stays.
-    let enter = setup.quota.as_ref().map_or(String::new(), |group| format!("echo $$ > {}/cgroup.procs; ", group.display()));
-    serve.arg("-c").arg(format!("{enter}exec \"$@\"")).arg("sh").arg(weaklink).arg("serve");
+    let mut serve = lab.command("nas", weaklink);
+    if let Some(group) = &setup.quota {
+        // The shell enters the control group and becomes the agent: the process id stays. Outside of the
+        // namespace, where /sys is another one without control groups.
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.display())).arg("sh");
+        shell.arg(serve.get_program()).args(serve.get_args());
+        serve = shell;
+    }
+    serve.arg("serve");
     serve.arg("--code-file").arg(&code_file).args(&setup.serve);
     let mut agent = Running::start(serve)?;
     agent.wait_for("listening on", Duration::from_secs(20))?;
@@ -121,9 +129,9 @@ fn build(name: &str, lab: &mut Lab) -> io::Result<Setup> {
             setup.serve = dir_arg(&dir);
         }
         "ssh-cipher" => {
-            lab.shape(2500, 1500)?;
-            let dir = lab.memory_dir("disk")?;
-            setup.serve = dir_arg(&dir);
+            lab.shape(5000, 1500)?;
+            setup.run = both("5G");
+            setup.serve = dir_arg(&lab.memory_dir("disk")?);
             setup.sshd = Some(ssh(lab, &mut setup.run, None)?);
         }
         "starved-agent" => {

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use super::fileset::{CopySpec, LARGE_NAME, is_small_name, small_name, small_offset, small_sizes};
 use super::lane::{LaneDriver, Opened, Progress, RungPlan, STOPPED};
 use super::mounts::{Described, describe, find, parse};
-use super::place::{ReadProof, Scratch, scratch};
+use super::place::ReadProof;
 use super::series::{Checker, RateOf, Series, per_file};
 use super::sink::BoundedFile;
 use crate::model::copy::{Copied, FileSet, LaneFact, LaneKind, Place};
 use crate::model::{Direction, Outcome};
 use crate::pattern::Pattern;
-use crate::sys::Stop;
+use crate::sys::file::room;
+use crate::sys::{PREFIX, Scratch, Stop, sweep};
 use crate::units::ByteSize;
 
 /// One read or write, bytes: what file managers and `cp` use, or near it.
@@ -55,12 +56,15 @@ impl LaneDriver for Mounted {
     }
 
     fn open(&mut self, stop: &Stop) -> Result<Opened, String> {
-        let dir = self.dir.clone();
-        let (scratch, described) = in_time("copy-open", HANGING, stop, move || enter(&dir)).map_err(|ended| match ended {
+        let (dir, most) = (self.dir.clone(), self.spec.max_bytes);
+        let entered =
+            in_time("copy-open", HANGING, stop, move || bounded(&dir, most).and_then(|allowed| Ok((enter(&dir)?, allowed))));
+        let ((scratch, described), allowed) = entered.map_err(|ended| match ended {
             Ended::Stopped => STOPPED.to_owned(),
             Ended::Hangs => format!("{} does not answer: is its server reachable?", self.dir.display()),
         })??;
         self.scratch = Some(scratch);
+        self.spec.max_bytes = allowed;
         let protocol = match described {
             Some(described) => {
                 self.facts = described.facts;
@@ -179,8 +183,32 @@ fn enter(dir: &Path) -> Result<(Scratch, Option<Described>), String> {
     }
     let table = std::fs::read("/proc/self/mountinfo").ok();
     let mounts = table.map(|bytes| parse(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
-    Ok((scratch(&path)?, find(&mounts, &path).map(describe)))
+    // What cannot be swept hinders nothing.
+    let _ = sweep(&path);
+    let scratch = Scratch::create(&path)
+        .map_err(|error| format!("cannot make a directory for test files in {}: {error}", dir.display()))?;
+    Ok((scratch, find(&mounts, &path).map(describe)))
 }
+
+/// How much of `most` may be written: no more than a quarter of what is free, where the system tells.
+fn bounded(dir: &Path, most: ByteSize) -> Result<ByteSize, String> {
+    let Ok(room) = room(dir) else { return Ok(most) };
+    let allowed = ByteSize(most.0.min(room.free / FREE_PART));
+    if allowed < LEAST {
+        let free = ByteSize(room.free);
+        return Err(format!(
+            "too little room in {}: {free} are free, and a copy needs four times {LEAST}; free some space",
+            dir.display()
+        ));
+    }
+    Ok(allowed)
+}
+
+/// The part of the free space that a copy may fill is one of so many.
+const FREE_PART: u64 = 4;
+
+/// The least that a copy of a large file is worth.
+const LEAST: ByteSize = ByteSize::mib(16);
 
 /// What a copy left behind: the bytes of the large file, or the number of small files that are synced.
 struct Done {
@@ -198,11 +226,16 @@ struct Job {
 }
 
 impl Job {
+    /// The path of one of our files.
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{PREFIX}{name}"))
+    }
+
     /// Removes the files of an earlier copy: a repeat writes new ones.
     fn begin_anew(&self, ours: impl Fn(&str) -> bool) {
         // What cannot be removed makes the copy fail with its own reason.
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            if entry.file_name().to_str().is_some_and(&ours) {
+            if entry.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)).is_some_and(&ours) {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
@@ -213,7 +246,7 @@ impl Job {
         let pattern = Pattern::new(self.spec.seed);
         let mut buffer = vec![0; BUFFER];
         self.begin_anew(|name| name == LARGE_NAME);
-        let mut file = BoundedFile::create(&self.dir.join(LARGE_NAME)).map_err(failed)?;
+        let mut file = BoundedFile::create(&self.at(LARGE_NAME)).map_err(failed)?;
         let mut series = Series::new();
         while !self.stop.is_set() && series.elapsed() < self.budget && series.bytes() < self.spec.max_bytes.0 {
             let left = self.spec.max_bytes.0 - series.bytes();
@@ -236,7 +269,7 @@ impl Job {
 
     fn get_large(&self, written: u64) -> Result<Done, String> {
         let failed = |error: io::Error| format!("cannot read the test file: {error}");
-        let path = self.dir.join(LARGE_NAME);
+        let path = self.at(LARGE_NAME);
         let proof = ReadProof::prepare([path.as_path()]);
         let mut file = File::open(&path).map_err(failed)?;
         let mut buffer = vec![0; BUFFER];
@@ -272,7 +305,7 @@ impl Job {
             }
             let part = buffer.get_mut(..size as usize).unwrap_or_default();
             pattern.fill(small_offset(index), part);
-            let mut file = File::options().write(true).create_new(true).open(self.dir.join(small_name(index))).map_err(failed)?;
+            let mut file = File::options().write(true).create_new(true).open(self.at(&small_name(index))).map_err(failed)?;
             file.write_all(part).map_err(failed)?;
             drop(file);
             series.add(u64::from(size));
@@ -290,14 +323,14 @@ impl Job {
         let synced = (0..files).take_while(|index| {
             !self.stop.is_set()
                 && Instant::now() < deadline
-                && File::options().append(true).open(self.dir.join(small_name(*index))).and_then(|file| file.sync_all()).is_ok()
+                && File::options().append(true).open(self.at(&small_name(*index))).and_then(|file| file.sync_all()).is_ok()
         });
         synced.count() as u32
     }
 
     fn get_small(&self, files: u32) -> Result<Done, String> {
         let failed = |error: io::Error| format!("cannot read a small test file: {error}");
-        let paths: Vec<PathBuf> = (0..files).map(|index| self.dir.join(small_name(index))).collect();
+        let paths: Vec<PathBuf> = (0..files).map(|index| self.at(&small_name(index))).collect();
         let proof = ReadProof::prepare(paths.iter().map(PathBuf::as_path));
         let mut checker = Checker::all(self.spec.seed);
         let mut buffer = Vec::with_capacity(BUFFER);

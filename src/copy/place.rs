@@ -1,26 +1,12 @@
 //! Places for test files in directories of this host, and honesty about what its memory did.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use crate::units::ByteSize;
 
 /// The beginning of the names of our directories, before 16 hexadecimal digits.
 pub(super) const PREFIX: &str = ".weaklink-";
-
-/// A directory of ours inside a directory that the user named; it goes when this is dropped.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    path: PathBuf,
-}
-
-/// Makes a new directory of ours inside `dir`.
-pub(super) fn scratch(dir: &Path) -> Result<Scratch, String> {
-    let path = dir.join(scratch_name()?);
-    fs::create_dir(&path).map_err(|error| format!("cannot make a directory for test files in {}: {error}", dir.display()))?;
-    Ok(Scratch { path })
-}
 
 /// A new name of one of our directories.
 pub(super) fn scratch_name() -> Result<String, String> {
@@ -34,38 +20,10 @@ pub(super) fn is_scratch_name(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
 }
 
-impl Scratch {
-    /// Where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nobody is left to tell; what stays is swept at the next start.
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
 /// Drops what this host's memory holds of a file that is synced, so that the next read is one of the disk or the share.
-///
-/// GNU `dd` with `nocache` and no data does exactly that (`POSIX_FADV_DONTNEED` on the whole file).
 fn drop_cache(path: &Path) -> Result<(), String> {
-    let mut input = std::ffi::OsString::from("if=");
-    input.push(path);
-    let done = Command::new("dd")
-        .arg(input)
-        .args(["iflag=nocache", "count=0", "status=none"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    match done {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("the system's dd cannot drop a file from memory".to_owned()),
-        Err(error) => Err(format!("dd, which drops a file from memory, cannot be run: {error}")),
-    }
+    let dropped = fs::File::open(path).and_then(|file| crate::sys::file::drop_cache(&file));
+    dropped.map_err(|error| format!("this system does not drop a file from its memory: {error}"))
 }
 
 /// What this thread has read so far: as it asked, and from devices or servers.
@@ -154,18 +112,6 @@ fn fs_type(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_scratch_directory_has_our_name_and_goes_with_all_that_is_in_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let scratch = scratch(dir.path()).unwrap();
-        let path = scratch.path().to_owned();
-        assert!(is_scratch_name(path.file_name().unwrap().to_str().unwrap()));
-        fs::write(path.join("large"), b"x").unwrap();
-        drop(scratch);
-        assert!(!path.exists());
-        assert!(dir.path().exists());
-    }
 
     #[test]
     fn only_our_own_names_are_known() {

@@ -111,3 +111,7 @@ pub const SSH_WINDOW_BYTES: f64 = 2_097_152.0;
 
 /// A gain below this share is not worth a finding of its own.
 pub const WORTH: f64 = 1.05;
+
+/// All cores of a host count as taken from this share on: what is left is the gaps between two processes
+/// that hand data to each other.
+pub const CORES_TAKEN: f64 = 0.85;

@@ -2,7 +2,7 @@
 
 use super::super::ladder::{LaneStep, Part, lane_steps};
 use super::super::limits;
-use super::super::seen::{Load, Seen, Sums};
+use super::super::seen::{Seen, Sums};
 use super::super::words::{bytes, percent};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
 use crate::model::copy::{FileSet, LaneKind};
@@ -54,20 +54,43 @@ pub(super) fn protocol(seen: &Seen<'_>, kind: LaneKind) -> Option<String> {
     lanes.filter_map(|lane| lane.protocol.measured()).map(|protocol| protocol.to_ascii_lowercase()).min()
 }
 
-/// The share of a core that the fullest SSH process used.
-fn used(cpu: &CpuWindow) -> f64 {
+/// What SSH did to the processors of one end.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    /// The share of a core that its fullest process used, of the time that the hypervisor left.
+    fullest: f64,
+    /// The share of all program and kernel time that its processes used together.
+    part: f64,
+    /// The share of the time in which the cores were busy or taken by the hypervisor.
+    taken: f64,
+}
+
+fn used(cpu: &CpuWindow) -> Used {
     let is_ssh = |name: &str| name == "ssh" || name == "sftp-server" || name == "sshfs" || name.starts_with("sshd");
-    let shares = cpu.processes.iter().filter(|p| is_ssh(&p.name)).map(|p| p.busiest_thread.max(p.cores.min(1.0)));
-    shares.fold(0.0, f64::max)
+    let ours = || cpu.processes.iter().filter(|p| is_ssh(&p.name));
+    let cores = cpu.cores.len().max(1) as f64;
+    let stolen = cpu.cores.iter().map(|core| core.steal).sum::<f64>() / cores;
+    let busy = cpu.mean_busy();
+    let fullest = ours().map(|p| p.busiest_thread.max(p.cores.min(1.0))).fold(0.0, f64::max);
+    let together: f64 = ours().map(|p| p.cores).sum();
+    let part = if busy > 0.0 { together / (busy * cores) } else { 0.0 };
+    Used { fullest: fullest / (1.0 - stolen).max(0.1), part, taken: busy + stolen }
+}
+
+impl Used {
+    /// Whether the processor is what holds SSH up: one process fills its core, or all cores are
+    /// taken and it is SSH that takes most of them, so that its processes wait for each other's turn.
+    fn is_full(self) -> bool {
+        let crowded = self.taken >= limits::CORES_TAKEN && self.part >= limits::OTHERS_BURN;
+        self.fullest >= limits::CIPHER_FULL || crowded
+    }
 }
 
 fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Option<Hit> {
     let ends = [(Role::Pc, step.copied.cpu_pc.measured()), (Role::Nas, step.copied.cpu_nas.measured())];
-    let known: Vec<_> = ends.into_iter().filter_map(|(role, cpu)| cpu.map(|cpu| (role, used(cpu), Load::of(cpu).mean))).collect();
-    let (role, share, mean) = known.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    // A process at half a core on cores that are all full is stopped by the processor as well.
-    let full = share >= limits::CIPHER_FULL || (share >= limits::OTHERS_BURN && mean >= limits::CORE_FULL);
-    if !full {
+    let known: Vec<_> = ends.into_iter().filter_map(|(role, cpu)| cpu.map(|cpu| (role, used(cpu)))).collect();
+    let (role, used) = known.into_iter().max_by(|a, b| a.1.fullest.total_cmp(&b.1.fullest))?;
+    if !used.is_full() {
         return None;
     }
     let word = if direction == Direction::Upload { "cipher_upload" } else { "cipher_download" };
@@ -93,10 +116,11 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
             .relieved(Some(step.expected))
             .shows(format!("{}: SSH moves {}, without it {} pass.", direction.arrow(), bytes(step.rate), bytes(step.expected)))
             .shows(format!(
-                "SSH used {} of a core at the {}{}.",
-                percent(share),
+                "Its fullest process used {} of a core at the {}{}, with all cores {} taken.",
+                percent(used.fullest.min(1.0)),
                 role.title(),
-                cipher.map(|c| format!(" with {c}")).unwrap_or_default()
+                cipher.map(|c| format!(" with {c}")).unwrap_or_default(),
+                percent(used.taken.min(1.0))
             ))
             .also(ceiling)
             .advise(advice)
