@@ -4,6 +4,7 @@
 //! demanded (`WEAKLINK_FULL=1`) it fails.
 
 #[path = "../examples/lab/net.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
 mod net;
 #[path = "../examples/lab/scenario.rs"]
 mod scenario;
@@ -19,6 +20,7 @@ use serde_json::Value;
 static ONE: Mutex<()> = Mutex::new(());
 
 /// Whether the lab can be built here; a visible skip, or a failure where the full suite is demanded.
+#[expect(clippy::print_stderr, reason = "a skip must be visible")]
 fn possible() -> bool {
     match net::missing() {
         None => true,

@@ -8,6 +8,9 @@
 //!
 //! Needs root, Linux and the packages iproute2 and ethtool; SSH faults need openssh-server.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own, for people")]
+
+#[expect(dead_code, reason = "tests use more of it")]
 mod net;
 mod scenario;
 

@@ -31,9 +31,8 @@ pub fn of_document(document: &Document) -> Exit {
     let costs = document.findings.iter().any(|finding| finding.severity >= Severity::Warning);
     match document.verdict.as_ref().map(|verdict| verdict.status) {
         Some(Status::Bottleneck) => Exit::Finding,
-        Some(Status::Healthy) if costs => Exit::Finding,
+        Some(Status::Healthy | Status::Inconclusive) if costs => Exit::Finding,
         Some(Status::Healthy) => Exit::Fine,
-        Some(Status::Inconclusive) if costs => Exit::Finding,
         Some(Status::Inconclusive) | None => Exit::CouldNot,
     }
 }

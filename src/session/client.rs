@@ -113,7 +113,7 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
     events.part(Step::Connect, format!("to {}", settings.target), Duration::from_secs(1), None);
     let mut session = ClientSession::open(settings, events.clone()).await?;
     let mut document = session.blank(started);
-    events.tell(Event::Begin { expected: session.times.total(session.wanted()) });
+    events.tell(Event::Begin { expected: session.times.total(wanted(&session.settings, session.has_dir)) });
     let ended = session.measure(&mut document).await.err();
     session.stop.set();
     if ended.is_none() {
@@ -188,12 +188,7 @@ impl ClientSession {
         };
         tokio::spawn(end_on_interrupt(events.interrupt.clone(), stop.clone()));
         let udp = open_udp(peer, token, udp_fault, &stop).await;
-        let wanted = Wanted {
-            nas_dir: has_dir,
-            pc_dir: settings.pc_dir.is_some(),
-            mounted: settings.path.is_some(),
-            ssh: settings.ssh.is_some(),
-        };
+        let wanted = wanted(&settings, has_dir);
         let times = Times::plan(settings.depth, wanted);
         Ok(Self {
             channel,
@@ -211,15 +206,6 @@ impl ClientSession {
             congestion_nas: None,
             step: Step::Connect,
         })
-    }
-
-    fn wanted(&self) -> Wanted {
-        Wanted {
-            nas_dir: self.has_dir,
-            pc_dir: self.settings.pc_dir.is_some(),
-            mounted: self.settings.path.is_some(),
-            ssh: self.settings.ssh.is_some(),
-        }
     }
 
     fn blank(&self, started: String) -> Document {
@@ -306,6 +292,11 @@ impl ClientSession {
         crate::sys::sweep(dir).map_err(fault)?;
         Scratch::create(dir).map_err(fault)
     }
+}
+
+fn wanted(settings: &RunSettings, nas_dir: bool) -> Wanted {
+    let lanes = u32::from(settings.path.is_some()) + u32::from(settings.ssh.is_some());
+    Wanted { nas_dir, pc_dir: settings.pc_dir.is_some(), lanes }
 }
 
 async fn open_udp(peer: SocketAddr, token: Token, fault: Option<String>, stop: &Stop) -> Result<Arc<mtu::Endpoint>, String> {

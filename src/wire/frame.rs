@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn a_message_without_end_is_cut_off() {
         let mut joiner = Joiner::default();
-        let packet = [&[1u8][..], &[0; PACKET - 1]].concat();
+        let mut packet = vec![0; PACKET];
+        packet[0] = 1;
         let error = (0..1000).find_map(|_| joiner.push(&packet).err());
         assert_eq!(error, Some(FrameError::TooLarge));
         assert_eq!(Joiner::default().push(&[]), Err(FrameError::Head));

@@ -10,8 +10,8 @@ use crate::verdict;
 pub fn explain(args: &ExplainArgs) -> Exit {
     let Some(text) = &args.code else {
         let width = verdict::rules().iter().map(|doc| doc.code.len()).max().unwrap_or(0);
-        let list: String = verdict::rules().iter().map(|doc| format!("{:width$}  {}\n", doc.code, doc.title)).collect();
-        print(&list);
+        let list: Vec<String> = verdict::rules().iter().map(|doc| format!("{:width$}  {}\n", doc.code, doc.title)).collect();
+        print(&list.concat());
         return Exit::Fine;
     };
     let doc = text.parse::<Code>().ok().and_then(|code| verdict::explain(&code));

@@ -35,8 +35,8 @@ pub fn run(args: &RunArgs) -> Exit {
     let result = runtime.block_on(async {
         stop_on_signal(interrupt);
         match dir {
-            Some(dir) => with_own_agent(settings, events, &dir, args.dir.is_none()).await,
-            None => diagnose(settings, events).await,
+            Some(dir) => Box::pin(with_own_agent(settings, events, &dir, args.dir.is_none())).await,
+            None => Box::pin(diagnose(settings, events)).await,
         }
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
@@ -73,7 +73,7 @@ async fn with_own_agent(mut settings: RunSettings, events: Events, dir: &Path, c
     settings.target.port = agent.address().port();
     let stop = Stop::new();
     let serving = tokio::spawn(agent.serve(stop.clone()));
-    let result = diagnose(settings, events).await;
+    let result = Box::pin(diagnose(settings, events)).await;
     stop.set();
     let _ = serving.await;
     result

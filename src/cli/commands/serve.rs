@@ -41,17 +41,16 @@ pub fn serve(args: &ServeArgs) -> Exit {
         }
         let address = agent.address();
         let port = if address.port() == DEFAULT_PORT { String::new() } else { format!(":{}", address.port()) };
-        let mut text = String::from("On the PC, type:\n");
+        print("On the PC, type:\n");
         for host in addresses(address.ip()) {
             let host = if host.is_ipv6() && !port.is_empty() { format!("[{host}]") } else { host.to_string() };
-            text.push_str(&format!("  weaklink run {host}{port}\n"));
+            print(&format!("  weaklink run {host}{port}\n"));
         }
-        text.push_str(&format!("Pairing code: {code}\n"));
+        print(&format!("Pairing code: {code}\n"));
         match &args.dir {
-            Some(dir) => text.push_str(&format!("Disk tests go to {} and are removed again.\n", dir.display())),
-            None => text.push_str("No --dir was given: no disk of this host will be tested.\n"),
+            Some(dir) => print(&format!("Disk tests go to {} and are removed again.\n", dir.display())),
+            None => print("No --dir was given: no disk of this host will be tested.\n"),
         }
-        print(&text);
         let stop = Stop::new();
         super::run::stop_on_signal(stop.clone());
         agent.serve(stop).await;

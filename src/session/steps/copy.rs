@@ -286,7 +286,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
         Ok(opened) => lane.protocol = opened.protocol,
         Err(reason) => {
             lane.protocol = Outcome::failed(reason.clone());
-            lane.rungs = plans.iter().map(|plan| rung(plan, Outcome::failed(reason.clone()))).collect();
+            lane.rungs = plans.iter().map(|plan| rung(*plan, Outcome::failed(reason.clone()))).collect();
             blocking(move || drop(driver)).await;
             return Ok(lane);
         }
@@ -294,7 +294,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
     for plan in plans {
         let (result, back) = lane_rung(session, driver, plan).await?;
         driver = back;
-        lane.rungs.push(rung(&plan, result));
+        lane.rungs.push(rung(plan, result));
     }
     lane.facts = driver.facts();
     blocking(move || {
@@ -305,7 +305,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
     Ok(lane)
 }
 
-const fn rung(plan: &RungPlan, result: Outcome<Copied>) -> Rung {
+const fn rung(plan: RungPlan, result: Outcome<Copied>) -> Rung {
     Rung { direction: plan.direction, from: plan.from, to: plan.to, files: plan.files, result }
 }
 

@@ -160,8 +160,9 @@ async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pas
         None => Outcome::skipped("UDP does not reach the NAS"),
     };
     let (sender, receiver, theirs) = match (ours, reply?) {
-        (End::Sender(sender), Reply::Received(receiver, theirs)) => (sender, receiver, theirs),
-        (End::Receiver(receiver), Reply::Sent(sender, theirs)) => (sender, receiver, theirs),
+        (End::Sender(sender), Reply::Received(receiver, theirs)) | (End::Receiver(receiver), Reply::Sent(sender, theirs)) => {
+            (sender, receiver, theirs)
+        }
         (End::Failed(reason), _) => return Ok(Outcome::failed(reason)),
         (_, other) => return Err(unexpected(&other)),
     };
