@@ -112,6 +112,9 @@ fn unsafe_code_is_in_sys_only_and_printing_in_cli_only() {
         let inside = |module: &str| file.strip_prefix(root().join("src")).unwrap().starts_with(module);
         let has = |word: &str| text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(word));
         assert!(inside("sys") || !has("unsafe {"), "{} has unsafe code", file.display());
+        if file.file_name().is_some_and(|name| name.to_string_lossy().ends_with("tests.rs")) {
+            continue; // A test says when it is skipped.
+        }
         for word in ["println!(", "eprintln!(", "print!("] {
             assert!(inside("cli") || !has(word), "{} prints", file.display());
         }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use net::{Lab, Mtus, NAS, Running};
 use scenario::{Outcome, SCENARIOS, play};
 use serde_json::Value;
 
@@ -128,4 +129,51 @@ fn loss_in_the_upload_direction_is_found() {
 fn many_small_files_over_ssh_are_bound_by_their_number() {
     let Some((report, _)) = go("small-files") else { return };
     assert_eq!(report["verdict"]["lane"], "ssh");
+}
+
+#[test]
+fn a_link_that_goes_down_ends_both_ends_soon() {
+    if !possible() {
+        return;
+    }
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let lab = Lab::new(Mtus::all(1500)).unwrap();
+    let code_file = lab.dir().join("code");
+    let weaklink = Path::new(env!("CARGO_BIN_EXE_weaklink"));
+    let mut serve = lab.command("nas", weaklink);
+    serve.arg("serve").arg("--code-file").arg(&code_file);
+    let mut agent = Running::start(serve).unwrap();
+    agent.wait_for("listening on", Duration::from_secs(10)).unwrap();
+    let mut run = lab.command("pc", weaklink);
+    run.args(["run", NAS]).arg("--code-file").arg(&code_file);
+    let mut client = Running::start(run).unwrap();
+    client.wait_for("TCP throughput", Duration::from_secs(20)).unwrap();
+    lab.ip("sw", "link set p1 down").unwrap();
+    let soon = Duration::from_secs(10);
+    let line = agent.wait_for("ended early", soon).unwrap();
+    assert!(line.contains("no sign of life"), "{line}");
+    let (code, said) = client.finish(soon).unwrap();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("lost the NAS") && said.contains("unplugged"), "{said}");
+}
+
+#[test]
+fn a_full_disk_is_refused_before_anything_is_written() {
+    if !possible() {
+        return;
+    }
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lab = Lab::new(Mtus::all(1500)).unwrap();
+    let dir = lab.memory_dir("full", "18m").unwrap();
+    let output = lab
+        .command("pc", env!("CARGO_BIN_EXE_weaklink"))
+        .args(["run", "--local", "--quick", "--json", "-q", "--dir"])
+        .arg(&dir)
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let write = &report["measurements"]["storage"]["measured"]["nas"]["measured"]["write"];
+    let reason = write["skipped"]["reason"].as_str().unwrap_or_else(|| panic!("{write:#}"));
+    assert!(reason.contains("free some space"), "{reason}");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }

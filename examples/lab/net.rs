@@ -196,12 +196,12 @@ impl Lab {
         Ok(())
     }
 
-    /// A directory in memory.
-    pub fn memory_dir(&mut self, name: &str) -> io::Result<PathBuf> {
+    /// A directory in memory of this size, such as `3g`.
+    pub fn memory_dir(&mut self, name: &str, size: &str) -> io::Result<PathBuf> {
         let path = self.dir.join(name);
         std::fs::create_dir_all(&path)?;
         let text = path.display().to_string();
-        run("mount", &["-t", "tmpfs", "-o", "size=3g", "tmpfs", &text])?;
+        run("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", &text])?;
         self.undo.push(Undo::Unmount(path.clone()));
         Ok(path)
     }

@@ -105,16 +105,16 @@ fn build(name: &str, lab: &mut Lab) -> io::Result<Setup> {
     match name {
         "healthy" => {
             lab.shape(2500, 1500)?;
-            setup.serve = dir_arg(&lab.memory_dir("disk")?);
+            setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
         }
         "slow-hop" => {
             lab.shape(1000, 1500)?;
-            setup.serve = dir_arg(&lab.memory_dir("disk")?);
+            setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
         }
         "black-hole" => {
             lab.single_frames()?;
             lab.shape(2500, 9000)?;
-            setup.serve = dir_arg(&lab.memory_dir("disk")?);
+            setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
         }
         "mtu-mismatch" => {
             lab.single_frames()?;
@@ -131,7 +131,7 @@ fn build(name: &str, lab: &mut Lab) -> io::Result<Setup> {
         "ssh-cipher" => {
             lab.shape(5000, 1500)?;
             setup.run = both("5G");
-            setup.serve = dir_arg(&lab.memory_dir("disk")?);
+            setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
             setup.sshd = Some(ssh(lab, &mut setup.run, None)?);
         }
         "starved-agent" => {
@@ -146,7 +146,7 @@ fn build(name: &str, lab: &mut Lab) -> io::Result<Setup> {
         }
         "small-files" => {
             lab.shape(2500, 1500)?;
-            let dir = lab.memory_dir("disk")?;
+            let dir = lab.memory_dir("disk", "3g")?;
             setup.serve = dir_arg(&dir);
             setup.sshd = Some(ssh(lab, &mut setup.run, Some(&dir))?);
             setup.run.extend(["--workload".to_owned(), "small".to_owned()]);

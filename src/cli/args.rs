@@ -80,8 +80,13 @@ Examples:
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code (visible to other
 users of this computer), or a prompt.")]
 pub struct RunArgs {
-    /// The NAS: HOST, HOST:PORT or [IPv6]:PORT
-    #[arg(value_name = "HOST", required_unless_present = "local", conflicts_with = "local")]
+    /// The NAS.
+    #[arg(
+        help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT",
+        value_name = "HOST",
+        required_unless_present = "local",
+        conflicts_with = "local"
+    )]
     pub host: Option<String>,
     /// Start an agent in this process and test over loopback: this machine's disk, CPU and ciphers, no cable
     #[arg(long)]
@@ -98,7 +103,10 @@ pub struct RunArgs {
     /// Also copy through this directory of a mounted share (SMB, NFS, SSHFS …)
     #[arg(long, value_name = "DIR")]
     pub path: Option<PathBuf>,
-    /// Also copy through OpenSSH: [USER@]HOST[:DIR] or ssh://[USER@]HOST[:PORT][/DIR]; without DIR nothing is stored
+    /// The SSH lane.
+    #[arg(
+        help = "Also copy through OpenSSH: [USER@]HOST[:DIR] or ssh://[USER@]HOST[:PORT][/DIR]; without DIR nothing is stored"
+    )]
     #[arg(long, value_name = "TARGET")]
     pub ssh: Option<String>,
     /// Option for ssh, as after `ssh -o`; may be repeated

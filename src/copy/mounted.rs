@@ -57,8 +57,7 @@ impl LaneDriver for Mounted {
 
     fn open(&mut self, stop: &Stop) -> Result<Opened, String> {
         let (dir, most) = (self.dir.clone(), self.spec.max_bytes);
-        let entered =
-            in_time("copy-open", HANGING, stop, move || bounded(&dir, most).and_then(|allowed| Ok((enter(&dir)?, allowed))));
+        let entered = in_time("copy-open", HANGING, stop, move || Ok::<_, String>((enter(&dir)?, bounded(&dir, most)?)));
         let ((scratch, described), allowed) = entered.map_err(|ended| match ended {
             Ended::Stopped => STOPPED.to_owned(),
             Ended::Hangs => format!("{} does not answer: is its server reachable?", self.dir.display()),
@@ -194,7 +193,7 @@ fn enter(dir: &Path) -> Result<(Scratch, Option<Described>), String> {
 fn bounded(dir: &Path, most: ByteSize) -> Result<ByteSize, String> {
     let Ok(room) = room(dir) else { return Ok(most) };
     let allowed = ByteSize(most.0.min(room.free / FREE_PART));
-    if allowed < LEAST {
+    if allowed < LEAST.min(most) {
         let free = ByteSize(room.free);
         return Err(format!(
             "too little room in {}: {free} are free, and a copy needs four times {LEAST}; free some space",

@@ -24,4 +24,4 @@ pub use sample::{Sampler, visibility};
 pub use window::{Snapshot, window};
 
 #[cfg(all(test, target_os = "linux"))]
-mod live;
+mod live_tests;

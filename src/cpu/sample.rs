@@ -2,7 +2,7 @@
 //!
 //! Cheap by design: an interval reads `/proc/stat` and our own threads' waiting times. Going through
 //! all processes costs some ten microseconds each, so it is done at the start, at the first interval
-//! (to find who is busy), at the end, and between only as often as [`SCAN_SHARE`] of a core allows. A process that
+//! (to find who is busy), at the end, and between only as often as `SCAN_SHARE` of a core allows. A process that
 //! is born and ends between two such looks is not seen.
 
 use std::collections::BTreeMap;

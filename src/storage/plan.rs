@@ -105,7 +105,8 @@ mod tests {
     fn a_reserve_stays_free_on_disks_of_every_size() {
         for (what, total, free, max, allowed) in [
             ("a large disk gives all that was asked", 4000 * GB, 3000 * GB, 4 * GB, 4 * GB),
-            ("five percent of a large disk stay free", 1000 * GB, 51 * GB, 4 * GB, GB),
+            ("five percent of a disk stay free", 100 * GB, 6 * GB, 4 * GB, GB),
+            ("but never more than 16 GiB", 10_000 * GB, 18 * GB, 4 * GB, 18 * GB - RESERVE_MOST),
             ("256 MiB of a middle one", 2 * GB, GB, 4 * GB, GB - RESERVE),
             ("a quarter of a small one", 600 * MB, 500 * MB, 2 * GB, 350 * MB),
             ("a very small one", 64 * MB, 60 * MB, 2 * GB, 44 * MB),
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn too_little_room_is_refused_with_a_reason() {
-        for (free, total) in [(0, GB), (49 * GB, 1000 * GB), (260 * MB, 2 * GB), (20 * MB, 20 * MB), (0, 0)] {
+        for (free, total) in [(0, GB), (4 * GB, 100 * GB), (17 * GB, 10_000 * GB), (260 * MB, 2 * GB), (20 * MB, 20 * MB), (0, 0)]
+        {
             let reason = allowance(Some(Room { free, total }), 4 * GB).unwrap_err();
             assert!(reason.contains("free some space"), "{reason}");
         }

@@ -39,7 +39,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// A file that [`write`] wrote, to be read back.
+/// A file that [`write()`] wrote, to be read back.
 #[derive(Clone, Debug)]
 pub struct Written {
     path: PathBuf,
