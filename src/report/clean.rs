@@ -45,6 +45,15 @@ pub(super) fn ascii(text: &str) -> String {
             '≈' => out.push('~'),
             '‘' | '’' => out.push('\''),
             '“' | '”' => out.push('"'),
+            // The series over time, from little to much.
+            '▁' => out.push('.'),
+            '▂' => out.push(':'),
+            '▃' => out.push('-'),
+            '▄' => out.push('='),
+            '▅' => out.push('+'),
+            '▆' => out.push('*'),
+            '▇' => out.push('%'),
+            '█' => out.push('#'),
             c if c.is_ascii() => out.push(c),
             _ => out.push('?'),
         }
