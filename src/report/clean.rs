@@ -39,16 +39,15 @@ pub(super) fn ascii(text: &str) -> String {
             '≥' => out.push_str(">="),
             'µ' | 'μ' => out.push('u'),
             '×' => out.push('x'),
-            '—' | '–' | '−' => out.push('-'),
+            '—' | '–' | '−' | '▃' => out.push('-'),
             '·' => out.push('|'),
             '±' => out.push_str("+-"),
             '≈' => out.push('~'),
             '‘' | '’' => out.push('\''),
             '“' | '”' => out.push('"'),
-            // The series over time, from little to much.
+            // The series over time, from little to much; the third of them is a dash too.
             '▁' => out.push('.'),
             '▂' => out.push(':'),
-            '▃' => out.push('-'),
             '▄' => out.push('='),
             '▅' => out.push('+'),
             '▆' => out.push('*'),

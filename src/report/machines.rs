@@ -227,7 +227,7 @@ fn held_up(window: &CpuWindow) -> String {
     let measured = |share: &Outcome<f64>| share.measured().copied().unwrap_or(0.0);
     let core = window.busiest().copied().unwrap_or_default();
     let reasons = [
-        ("waited for a core", measured(&window.run_delay)),
+        ("waited", measured(&window.run_delay)),
         ("throttled", measured(&window.throttled)),
         ("pressure", measured(&window.pressure)),
         ("stolen", core.steal),

@@ -46,9 +46,9 @@ pub(super) fn links(document: &Document, view: &mut View) {
     sources.retain(|(said, _)| !said.is_empty());
     let alone = sources.len() == 1;
     facts.extend(sources.into_iter().map(|(said, names)| {
-        let whose =
-            if alone { String::new() } else { format!("{}: ", names.iter().take(8).cloned().collect::<Vec<_>>().join(", ")) };
-        ("said by".to_owned(), format!("{whose}{said}"))
+        let names = names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+        let whose = if alone { String::new() } else { format!(" ({names})") };
+        ("said by".to_owned(), format!("{said}{whose}"))
     }));
     view.table(table);
     view.table(modes);

@@ -14,7 +14,7 @@ const PROSE: usize = 100;
 /// The least and the most columns of a full bar.
 const LEAST_BAR: usize = 3;
 const MOST_BAR: usize = 48;
-/// The least width to which a table's widest column is squeezed.
+/// The least width to which a table's column is squeezed.
 const LEAST_CELL: usize = 18;
 
 /// Calm lines: a rule below the header, space between the columns.
@@ -252,27 +252,27 @@ impl Page {
         }
     }
 
-    /// The columns' widths, or none when there is no room: names may break between words, and the widest column may wrap.
+    /// The columns' widths, or none when there is no room: names may break between words, and the widest columns may wrap.
     fn column_widths(&self, table: &Table) -> Option<Vec<usize>> {
-        let longest_word = |name: &String| name.split(' ').map(columns).max().unwrap_or(0);
-        let width = |column: usize, name: usize| {
-            table.rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).chain([name, 1]).max().unwrap_or(1)
+        let longest_word = |text: &String| text.split(' ').map(columns).max().unwrap_or(0);
+        let width = |column: usize, name: usize, of: &dyn Fn(&String) -> usize| {
+            table.rows.iter().filter_map(|row| row.get(column)).map(of).chain([name, 1]).max().unwrap_or(1)
         };
+        let names = || table.header.iter().enumerate();
         let room = self.width.checked_sub(2 + 2 * table.header.len())?;
-        let whole: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, columns(name))).collect();
+        let whole: Vec<_> = names().map(|(at, name)| width(at, columns(name), &|cell| columns(cell))).collect();
         if whole.iter().sum::<usize>() <= room {
             return Some(whole);
         }
-        let mut tight: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, longest_word(name))).collect();
-        let over = tight.iter().sum::<usize>().saturating_sub(room);
-        let widest = tight.iter_mut().max()?;
-        let before = *widest;
-        *widest = widest.checked_sub(over).filter(|left| over == 0 || *left >= LEAST_CELL)?;
-        // A series over time and its like must not break in the middle.
-        let left = *widest;
-        let squeezed = tight.iter().position(|width| *width == left).filter(|_| left < before);
-        let breaks = |column: usize| table.rows.iter().filter_map(|row| row.get(column)).any(|cell| longest_word(cell) > left);
-        (!squeezed.is_some_and(breaks)).then_some(tight)
+        let mut tight: Vec<_> = names().map(|(at, name)| width(at, longest_word(name), &|cell| columns(cell))).collect();
+        // No word breaks: a series over time would tell something else.
+        let least: Vec<_> = names().map(|(at, name)| width(at, longest_word(name), &longest_word).max(LEAST_CELL)).collect();
+        while tight.iter().sum::<usize>() > room {
+            let (widest, _) =
+                tight.iter_mut().zip(&least).filter(|(width, least)| *width > *least).max_by_key(|(width, _)| **width)?;
+            *widest -= 1;
+        }
+        Some(tight)
     }
 
     /// A table that is too wide, one block of names and values for each row.
