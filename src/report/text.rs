@@ -269,7 +269,7 @@ impl Page {
         let least: Vec<_> = names().map(|(at, name)| width(at, longest_word(name), &longest_word).max(LEAST_CELL)).collect();
         while tight.iter().sum::<usize>() > room {
             let (widest, _) =
-                tight.iter_mut().zip(&least).filter(|(width, least)| *width > *least).max_by_key(|(width, _)| **width)?;
+                tight.iter_mut().zip(&least).filter(|(width, least)| **width > **least).max_by_key(|(width, _)| **width)?;
             *widest -= 1;
         }
         Some(tight)
