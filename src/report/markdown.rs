@@ -77,7 +77,10 @@ fn rows(out: &mut String, table: &Table) {
 fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // An even number of backticks leaves an odd number of parts, every second of which is what they enclose.
-    let balanced = parts.len() % 2 == 1 && parts.iter().skip(1).step_by(2).all(|part| is_command(part));
+    let codes = parts.iter().skip(1).step_by(2).all(|part| is_command(part));
+    // Two commands without anything between them would be one with backticks in it.
+    let apart = parts.iter().step_by(2).skip(1).rev().skip(1).all(|part| !part.is_empty());
+    let balanced = parts.len() % 2 == 1 && codes && apart;
     if !balanced {
         return escape(text);
     }
