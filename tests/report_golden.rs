@@ -240,6 +240,11 @@ proptest! {
                 prop_assert!(!shown.contains(bad), "{shown:?}");
             }
             prop_assert!(!shown.contains(char::from(27)));
+            if format == Format::Text {
+                let columns = |c: char| match c { '日' => 2, '\u{301}' => 0, _ => 1 };
+                let wide = shown.lines().find(|line| line.chars().map(columns).sum::<usize>() > width.max(40));
+                prop_assert_eq!(wide, None, "at {}", width);
+            }
         }
         let _ = redact(&mut document);
     }

@@ -7,7 +7,7 @@ use crate::model::plan::{Depth, Workload};
 use crate::model::{Direction, Document};
 
 /// The findings that the first screen has room for.
-const FIRST_FINDINGS: usize = 5;
+const FIRST_FINDINGS: usize = 3;
 
 /// Said wherever a network was not tested.
 pub(super) const NO_NETWORK: &str = "This was a local run: both ends are one machine and the data went over loopback, which is no network. \
@@ -66,7 +66,9 @@ fn lead(verdict: &Verdict) -> Block {
     let sentence = if begins { said.to_owned() } else { format!("{word}: {said}") };
     let mut facts = vec![verdict.code.to_string()];
     facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
-    facts.extend(verdict.direction.map(|direction| direction.arrow().to_owned()));
+    if verdict.direction.is_some() || verdict.status == Status::Bottleneck {
+        facts.push(directions(verdict.direction));
+    }
     facts.extend(verdict.lane.map(|lane| format!("lane {}", lane.word())));
     facts.extend(verdict.rate_bps.map(|rate| match rate.0 {
         0 => "no data passes".to_owned(),
@@ -133,10 +135,15 @@ const fn word(severity: Severity) -> &'static str {
     }
 }
 
+/// The direction that is touched; none stands for both.
+fn directions(direction: Option<Direction>) -> String {
+    direction.map_or("both directions", Direction::arrow).to_owned()
+}
+
 /// The code and whom it touches.
 fn head(finding: &Finding) -> String {
     let mut parts = vec![finding.code.to_string(), finding.r#where.title().to_owned()];
-    parts.extend(finding.direction.map(|direction| direction.arrow().to_owned()));
+    parts.push(directions(finding.direction));
     parts.extend(finding.lane.map(|lane| format!("lane {}", lane.word())));
     parts.join(" · ")
 }
@@ -154,13 +161,19 @@ fn gain_words(gain: &Gain) -> Option<String> {
     (percent >= 0.5).then(|| format!("up to {by}: from {} to {}", gain.from_bps.bytes(), gain.to_bps.bytes()))
 }
 
+/// What is to be done about a fault, or what was seen.
 fn one_liner(finding: &Finding) -> Item {
-    let mut lines = Vec::new();
-    if finding.severity > Severity::Info {
-        let said = finding.advice.first().or(finding.evidence.first());
-        lines.extend(said.map(|text| (String::new(), text.clone())));
+    let (said, most) = match finding.severity {
+        Severity::Info => (finding.evidence.first(), 1),
+        Severity::Warning | Severity::Critical => (finding.advice.first().or(finding.evidence.first()), 2),
+    };
+    Item {
+        tone: tone(finding.severity),
+        mark: word(finding.severity).to_owned(),
+        head: head(finding),
+        lines: said.map(|text| (String::new(), text.clone())).into_iter().collect(),
+        most,
     }
-    Item { tone: tone(finding.severity), mark: word(finding.severity).to_owned(), head: head(finding), lines }
 }
 
 /// Every finding with its evidence, and what the verdict ruled out.
@@ -171,7 +184,7 @@ pub(super) fn details(document: &Document, view: &mut View) {
             let mut lines: Vec<_> = finding.evidence.iter().map(|text| ("evidence".to_owned(), text.clone())).collect();
             lines.extend(finding.advice.iter().map(|text| ("advice".to_owned(), text.clone())));
             lines.extend(finding.gain.as_ref().and_then(gain_words).map(|text| ("gain".to_owned(), text)));
-            Item { lines, ..one_liner(finding) }
+            Item { lines, most: usize::MAX, ..one_liner(finding) }
         };
         view.items(document.findings.iter().map(item).collect());
         view.note(Tone::Plain, "`weaklink explain CODE` says what a code means, how it is detected and how to mend it.");
@@ -210,7 +223,7 @@ pub(super) fn run(document: &Document, view: &mut View) {
             ("files", workload.to_owned()),
             ("lanes", lanes.join(", ")),
             ("writes at most", format!("{} per disk step", plan.max_data_bytes)),
-            ("link speeds", if stated.is_empty() { String::new() } else { format!("{}, as the user stated", stated.join(", ")) }),
+            ("link speeds", if stated.is_empty() { String::new() } else { format!("{} as you stated", stated.join(", ")) }),
             ("report", format!("{} {}.{}", document.schema.name, version.major, version.minor)),
         ]
         .map(|(name, value)| (name.to_owned(), value))

@@ -4,11 +4,15 @@
 
 use crate::model::copy::{Copied, FileSet, Lane, LaneKind, Place, Rung as Copy};
 use crate::model::plan::Workload;
+use crate::model::storage::DeviceKind;
 use crate::model::{Direction, Document, Outcome, Role};
 use crate::units::{BitRate, Mtu};
 
 /// A rung that falls by more than this share below all before it is shown as a loss: the noise of a good repeat.
 const NOISE: f64 = 0.05;
+
+/// The lanes that a ladder has room for; there are no more kinds than five.
+const MAX_LANES: usize = 12;
 
 /// One step of the ladder.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,12 +23,36 @@ pub(super) struct Rung {
     pub(super) rate: Option<BitRate>,
     /// In which unit its readers think.
     pub(super) unit: Unit,
-    /// The share that is lost against the slowest rung before it, if it is more than noise.
+    /// The share that is lost against the slowest rung before it that it stands on, if it is more than noise.
     pub(super) lost: Option<f64>,
     /// Whether it is the largest loss of its ladder.
     pub(super) worst: bool,
-    /// Whether it shows what would be without our help: the rungs after it do not stand on it.
-    aside: bool,
+    /// What it counts for.
+    weight: Weight,
+    /// Whether the sender's and the receiver's disk take part in it.
+    disks: [bool; 2],
+    /// The lane that it is a copy of: its place in the report, and whether it is the raw one.
+    lane: Option<(usize, bool)>,
+}
+
+impl Rung {
+    /// Whether `other`, an earlier rung, is a part of this one, so that this one can be no faster.
+    fn stands_on(&self, other: &Self) -> bool {
+        let parts = other.disks.iter().zip(self.disks).all(|(theirs, ours)| !theirs || ours);
+        let same = other.lane.is_none_or(|(_, raw)| raw || other.lane == self.lane);
+        other.weight == Weight::Step && parts && same
+    }
+}
+
+/// What a rung counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    /// A part of the way: what follows stands on it.
+    Step,
+    /// It shows what would be without our help: it loses, but the rungs after it do not stand on it.
+    Aside,
+    /// It is told, but it is no part of the way: memory instead of a disk, or a disk that copies have outrun.
+    Told,
 }
 
 /// In which unit the readers of a rung think.
@@ -43,10 +71,10 @@ pub(super) fn ladder(document: &Document, direction: Direction) -> Vec<Rung> {
     tcp(document, direction, &mut rungs);
     unclamped(document, direction, &mut rungs);
     disks(document, direction, &mut rungs);
-    mark_losses(&mut rungs, None);
-    let base = rungs.iter().filter(|rung| !rung.aside).filter_map(|rung| rung.rate).min();
-    let raw = lanes(document, direction, base, true, &mut rungs);
-    lanes(document, direction, raw.or(base), false, &mut rungs);
+    lanes(document, direction, true, &mut rungs);
+    lanes(document, direction, false, &mut rungs);
+    outrun(&mut rungs);
+    mark_losses(&mut rungs);
     if rungs.iter().all(|rung| rung.rate.is_none()) {
         return Vec::new();
     }
@@ -145,7 +173,7 @@ fn unclamped(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     if let Some(stream) = stream.filter(|stream| stream.direction == direction) {
         push(rungs, "TCP, full segments".to_owned(), Some(stream.goodput_bps), Unit::Bits);
         if let Some(rung) = rungs.last_mut() {
-            rung.aside = true;
+            rung.weight = Weight::Aside;
         }
     }
 }
@@ -154,35 +182,62 @@ fn disks(document: &Document, direction: Direction, rungs: &mut Vec<Rung>) {
     let disk = |role: Role| document.measurements.storage.measured().and_then(|section| section.of(role).measured());
     let read = disk(direction.sender()).and_then(|disk| disk.read.measured());
     let write = disk(direction.receiver()).and_then(|disk| disk.write.measured());
-    for (role, way, transfer) in [(direction.sender(), "read", read), (direction.receiver(), "write", write)] {
+    let ends = [(direction.sender(), "read", read, [true, false]), (direction.receiver(), "write", write, [false, true])];
+    for (role, way, transfer, disks) in ends {
         let rate = transfer.map(|transfer| transfer.sustained_bytes_per_s.bits());
-        push(rungs, format!("{} disk {way}", role.title()), rate, Unit::Bytes);
+        let memory = memory(document, role);
+        let label = match memory {
+            Some(filesystem) => format!("{} memory ({filesystem})", role.title()),
+            None => format!("{} disk {way}", role.title()),
+        };
+        push(rungs, label, rate, Unit::Bytes);
+        if let Some(rung) = rungs.last_mut() {
+            rung.disks = disks;
+            if memory.is_some() {
+                rung.weight = Weight::Told;
+            }
+        }
     }
 }
 
-/// Adds the copies of the raw lane or of all others, and gives the slowest of those of the raw lane.
-fn lanes(document: &Document, direction: Direction, base: Option<BitRate>, raw: bool, rungs: &mut Vec<Rung>) -> Option<BitRate> {
+/// The filesystem of a host's directory, when it lies in memory and no disk is behind it.
+fn memory(document: &Document, role: Role) -> Option<&str> {
+    let section = document.measurements.storage.measured()?;
+    let device = section.of(role).measured()?.device.measured()?;
+    (device.kind == DeviceKind::Memory).then_some(device.filesystem.as_str())
+}
+
+/// Takes the weight from disks that a raw copy has outrun: such a disk's own figure is no limit.
+fn outrun(rungs: &mut [Rung]) {
+    let raw = |rung: &&Rung| matches!(rung.lane, Some((_, true)));
+    let copies: Vec<_> = rungs.iter().filter(raw).filter_map(|rung| rung.rate.map(|rate| (rung.disks, rate))).collect();
+    for disk in rungs.iter_mut().filter(|rung| rung.lane.is_none() && rung.disks != [false; 2]) {
+        let Some(own) = disk.rate else { continue };
+        let uses = |disks: [bool; 2]| disks.iter().zip(disk.disks).any(|(theirs, ours)| *theirs && ours);
+        if copies.iter().any(|(disks, rate)| uses(*disks) && rate.as_f64() > own.as_f64() * (1.0 + NOISE)) {
+            disk.weight = Weight::Told;
+        }
+    }
+}
+
+/// Adds the copies of the raw lane or of all others.
+fn lanes(document: &Document, direction: Direction, raw: bool, rungs: &mut Vec<Rung>) {
     let files = match document.plan.workload {
         Workload::Large => FileSet::Large,
         Workload::Small => FileSet::Small,
     };
     let all = document.measurements.copy.measured().map(|section| section.lanes.as_slice()).unwrap_or_default();
-    let mut slowest = base;
-    for lane in all.iter().filter(|lane| (lane.kind == LaneKind::Raw) == raw) {
-        let mut copies = repeats(lane, direction, files);
-        let first = rungs.len();
-        for (from, to, rate) in copies.drain(..) {
-            push(rungs, lane_label(lane, from, to, files), Some(rate), Unit::Bytes);
-        }
-        if let Some(added) = rungs.get_mut(first..) {
-            mark_losses(added, base);
-            let least = added.iter().filter_map(|rung| rung.rate).min();
-            if raw {
-                slowest = slowest.into_iter().chain(least).min();
+    for (number, lane) in all.iter().take(MAX_LANES).enumerate().filter(|(_, lane)| (lane.kind == LaneKind::Raw) == raw) {
+        for (from, to, rate) in repeats(lane, direction, files) {
+            let ends =
+                [(direction.sender(), from), (direction.receiver(), to)].map(|(role, place)| end(document, lane, role, place));
+            push(rungs, lane_label(lane, ends, files), Some(rate), Unit::Bytes);
+            if let Some(rung) = rungs.last_mut() {
+                rung.disks = [from, to].map(|place| place == Place::Disk);
+                rung.lane = Some((number, raw));
             }
         }
     }
-    slowest
 }
 
 /// The lane's copies, repeats of the same copy as their median.
@@ -202,38 +257,40 @@ fn repeats(lane: &Lane, direction: Direction, files: FileSet) -> Vec<(Place, Pla
     found.into_iter().map(|(from, to, rates)| (from, to, median(rates))).collect()
 }
 
-fn lane_label(lane: &Lane, from: Place, to: Place, files: FileSet) -> String {
+fn lane_label(lane: &Lane, [from, to]: [&str; 2], files: FileSet) -> String {
     let name = match (&lane.protocol, lane.kind) {
         (Outcome::Measured(protocol), LaneKind::Mounted) => protocol.as_str(),
         (_, kind) => kind.word(),
     };
     let small = if files == FileSet::Small { ", small files" } else { "" };
-    format!("{name}, {} → {}{small}", place(from), place(to))
+    format!("{name}, {from} → {to}{small}")
 }
 
-/// The word for an end of a copy.
-pub(super) const fn place(place: Place) -> &'static str {
+/// The word for an end of a copy. The raw lane's directory is the one that was tested as a disk, so it may lie in memory.
+pub(super) fn end<'a>(document: &'a Document, lane: &Lane, role: Role, place: Place) -> &'a str {
     match place {
         Place::Memory => "memory",
+        Place::Disk if lane.kind == LaneKind::Raw => memory(document, role).unwrap_or("disk"),
         Place::Disk => "disk",
     }
 }
 
 fn push(rungs: &mut Vec<Rung>, label: String, rate: Option<BitRate>, unit: Unit) {
-    rungs.push(Rung { label, rate, unit, lost: None, worst: false, aside: false });
+    rungs.push(Rung { label, rate, unit, lost: None, worst: false, weight: Weight::Step, disks: [false; 2], lane: None });
 }
 
-fn mark_losses(rungs: &mut [Rung], base: Option<BitRate>) {
-    let mut least = base;
-    for rung in rungs {
-        let Some(rate) = rung.rate else { continue };
-        if let Some(before) = least.filter(|before| before.0 > 0) {
-            let lost = 1.0 - rate.as_f64() / before.as_f64();
-            // What the headers take from the line rate is arithmetic and no loss.
-            rung.lost = (lost > NOISE && !rung.label.starts_with("wire")).then_some(lost);
+fn mark_losses(rungs: &mut [Rung]) {
+    for at in 0..rungs.len() {
+        let (before, rest) = rungs.split_at_mut(at);
+        let Some((rung, rate)) = rest.first_mut().and_then(|rung| rung.rate.map(|rate| (rung, rate))) else { continue };
+        // What the headers take from the line rate is arithmetic and no loss.
+        if rung.weight == Weight::Told || rung.label.starts_with("wire") {
+            continue;
         }
-        if !rung.aside {
-            least = least.into_iter().chain([rate]).min();
+        let least = before.iter().filter(|other| rung.stands_on(other)).filter_map(|other| other.rate).min();
+        if let Some(least) = least.filter(|least| least.0 > 0) {
+            let lost = 1.0 - rate.as_f64() / least.as_f64();
+            rung.lost = (lost > NOISE).then_some(lost);
         }
     }
 }
@@ -250,14 +307,60 @@ mod tests {
         assert!(payload_share(Mtu(0), true).abs() < f64::EPSILON);
     }
 
-    #[test]
-    fn a_loss_is_counted_against_the_slowest_rung_before() {
+    /// Rungs by label, rate in Mbit/s, the disks that take part, and the lane.
+    type Given<'a> = (&'a str, u64, [bool; 2], Option<(usize, bool)>);
+
+    fn losses(given: &[Given<'_>], told: &str) -> Vec<Option<f64>> {
         let mut rungs = Vec::new();
-        for (label, mbit) in [("line rate", 1000), ("wire", 941), ("TCP", 940), ("disk", 4000), ("raw", 470), ("ssh", 460)] {
-            push(&mut rungs, label.to_owned(), Some(BitRate::from_mbit(mbit)), Unit::Bits);
+        for (label, mbit, disks, lane) in given {
+            push(&mut rungs, (*label).to_owned(), Some(BitRate::from_mbit(*mbit)), Unit::Bits);
+            let rung = rungs.last_mut().unwrap();
+            (rung.disks, rung.lane) = (*disks, *lane);
+            if *label == told {
+                rung.weight = Weight::Told;
+            }
         }
-        mark_losses(&mut rungs, None);
-        let lost: Vec<_> = rungs.iter().map(|rung| rung.lost.map(|lost| (lost * 100.0).round())).collect();
-        assert_eq!(lost, [None, None, None, None, Some(50.0), None]);
+        outrun(&mut rungs);
+        mark_losses(&mut rungs);
+        rungs.iter().map(|rung| rung.lost.map(|lost| (lost * 100.0).round())).collect()
+    }
+
+    const NO: [bool; 2] = [false, false];
+    const TO: [bool; 2] = [false, true];
+    const NETWORK: [Given<'static>; 3] = [("line rate", 1000, NO, None), ("wire", 941, NO, None), ("TCP", 940, NO, None)];
+
+    #[test]
+    fn a_loss_is_counted_against_the_slowest_part_before() {
+        for (case, more, lost) in [
+            (
+                "a fast disk",
+                [("disk", 4000, TO, None), ("raw", 470, TO, Some((0, true))), ("ssh", 460, TO, Some((1, false)))],
+                [None, Some(50.0), None],
+            ),
+            (
+                "a disk takes no part in a copy between memories",
+                [("disk", 470, TO, None), ("ssh", 470, NO, Some((1, false))), ("ssh", 235, TO, Some((1, false)))],
+                [Some(50.0), Some(50.0), Some(50.0)],
+            ),
+            (
+                "a copy that outruns the disk's own figure",
+                [("disk", 470, TO, None), ("raw", 935, TO, Some((0, true))), ("ssh", 470, TO, Some((1, false)))],
+                [None, None, Some(50.0)],
+            ),
+            (
+                "one lane does not stand on another",
+                [("disk", 4000, TO, None), ("ssh", 470, NO, Some((1, false))), ("smb", 235, NO, Some((2, false)))],
+                [None, Some(50.0), Some(75.0)],
+            ),
+        ] {
+            let given: Vec<_> = NETWORK.into_iter().chain(more).collect();
+            assert_eq!(losses(&given, "")[3..], lost, "{case}");
+        }
+    }
+
+    #[test]
+    fn memory_is_no_disk_and_loses_nothing() {
+        let given: Vec<_> = NETWORK.into_iter().chain([("memory", 400, TO, None), ("raw", 390, TO, Some((0, true)))]).collect();
+        assert_eq!(losses(&given, "memory"), [None, None, None, None, Some(59.0)]);
     }
 }

@@ -1,17 +1,19 @@
 //! The hosts with their processors, their disks, and the copies between them.
 
-use std::fmt::Write as _;
-
-use super::ladder::place;
+use super::ladder::end;
+use super::network::source_word;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
 use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::host::{Host, TcpSettings};
 use crate::model::storage::{Device, DeviceKind, Transfer};
-use crate::model::{Direction, Document, Outcome, Role};
+use crate::model::{Direction, Document, Outcome, Role, Source};
 
 /// Both ends, upload's sender first.
 pub(super) const ENDS: [Role; 2] = [Role::Pc, Role::Nas];
+
+/// The share of the time from which on it is told that something kept the work from a core.
+const HELD_UP: f64 = 0.05;
 
 /// A cell: the value, or a sign that there is none; the reason stands under “Not measured”.
 pub(super) fn cell<T>(outcome: &Outcome<T>, show: impl FnOnce(&T) -> String) -> String {
@@ -121,14 +123,25 @@ pub(super) fn copies(document: &Document, view: &mut View) {
     view.section("Copies");
     let mut table = Table::new(&["lane", "way", "rate", "moved", "each file", "verified"]);
     for lane in &section.lanes {
-        table.rows.extend(lane.rungs.iter().map(|rung| copy_row(lane, rung)));
+        table.rows.extend(lane.rungs.iter().map(|rung| copy_row(document, lane, rung)));
     }
     view.table(table);
-    let facts = section.lanes.iter().filter(|lane| !lane.facts.is_empty()).map(|lane| {
-        let facts: Vec<_> = lane.facts.iter().take(24).map(|fact| format!("{} {}", fact.name, fact.value)).collect();
-        (lane_name(lane), facts.join(" · "))
-    });
+    let facts = section.lanes.iter().filter(|lane| !lane.facts.is_empty()).map(|lane| (lane_name(lane), lane_facts(lane)));
     view.facts(facts.collect());
+}
+
+/// What was negotiated, by who said so.
+fn lane_facts(lane: &Lane) -> String {
+    let mut said: Vec<(Source, Vec<String>)> = Vec::new();
+    for fact in lane.facts.iter().take(24) {
+        let text = format!("{} {}", fact.name, fact.value);
+        match said.iter_mut().find(|(known, _)| *known == fact.source) {
+            Some((_, texts)) => texts.push(text),
+            None => said.push((fact.source, vec![text])),
+        }
+    }
+    let groups = said.iter().map(|(source, texts)| format!("{}: {}", source_word(*source), texts.join(", ")));
+    groups.collect::<Vec<_>>().join(" · ")
 }
 
 fn lane_name(lane: &Lane) -> String {
@@ -139,18 +152,13 @@ fn lane_name(lane: &Lane) -> String {
     }
 }
 
-fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
+fn copy_row(document: &Document, lane: &Lane, rung: &Rung) -> Vec<String> {
     let show = |f: &dyn Fn(&Copied) -> String| rung.result.measured().map(f).unwrap_or_default();
     let small = if rung.files == FileSet::Small { ", small files" } else { "" };
+    let place = |role: Role, place| format!("{} {}", role.title(), end(document, lane, role, place));
     vec![
         lane_name(lane),
-        format!(
-            "{} {} → {} {}{small}",
-            rung.direction.sender().title(),
-            place(rung.from),
-            rung.direction.receiver().title(),
-            place(rung.to)
-        ),
+        format!("{} → {}{small}", place(rung.direction.sender(), rung.from), place(rung.direction.receiver(), rung.to)),
         cell(&rung.result, |copied| copied.bytes_per_s.to_string()),
         show(&|copied| {
             let plural = if copied.files == 1 { "" } else { "s" };
@@ -165,9 +173,16 @@ fn copy_row(lane: &Lane, rung: &Rung) -> Vec<String> {
 
 /// What the processors did during each step, and what they could do.
 pub(super) fn cpu(document: &Document, view: &mut View) {
-    let mut table = Table::new(&["during", "host", "busiest core", "peak", "busiest processes"]);
+    let mut table = Table::new(&["during", "host", "busiest core", "peak", "held up", "busiest processes"]);
     for (step, role, window) in windows(document) {
-        table.rows.push(vec![step, role.title().to_owned(), busiest(window), percent(window.peak_busy), processes(window)]);
+        let said = [busiest(window), percent(window.peak_busy), held_up(window), processes(window)];
+        // Two ends that did the same thing share a row.
+        let same = |row: &&mut Vec<String>| row.first() == Some(&step) && row.get(2..) == Some(said.as_slice());
+        if let Some(host) = table.rows.last_mut().filter(same).and_then(|row| row.get_mut(1)) {
+            *host = format!("{host}, {}", role.title());
+        } else {
+            table.rows.push([step, role.title().to_owned()].into_iter().chain(said).collect());
+        }
     }
     let ceilings = document.measurements.cpu.measured().map(|section| ENDS.map(|role| section.of(role).measured()));
     let mut ciphers = Table::new(&["cipher, one core", "PC", "NAS"]);
@@ -199,29 +214,40 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
     }
 }
 
-/// The busiest core, what kept it busy, and what kept it from us.
+/// The busiest core and what kept it busy.
 fn busiest(window: &CpuWindow) -> String {
     let Some(core) = window.busiest() else { return String::new() };
     let parts = [("programs", core.user), ("kernel", core.system), ("softirq", core.softirq), ("irq", core.irq)];
     let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name);
-    let measured = |share: &Outcome<f64>| share.measured().copied().unwrap_or(0.0);
-    // Below these shares it is the ordinary noise of a machine that also does other things.
-    let beside = [
-        ("iowait", core.iowait, 0.1),
-        ("stolen", core.steal, 0.01),
-        ("throttled", measured(&window.throttled), 0.01),
-        ("waited for a core", measured(&window.run_delay), 0.05),
-    ];
-    let mut text = format!("{} {most}", percent(core.busy()));
-    for (name, share, _) in beside.iter().filter(|(_, share, least)| share >= least) {
-        let _ = write!(text, ", {name} {}", percent(*share));
-    }
-    text
+    format!("{} {most}", percent(core.busy()))
 }
 
+/// What kept the work from a core, from 5 % on: below that it is the ordinary noise of a machine that also does other things.
+fn held_up(window: &CpuWindow) -> String {
+    let measured = |share: &Outcome<f64>| share.measured().copied().unwrap_or(0.0);
+    let core = window.busiest().copied().unwrap_or_default();
+    let reasons = [
+        ("waited", measured(&window.run_delay)),
+        ("throttled", measured(&window.throttled)),
+        ("pressure", measured(&window.pressure)),
+        ("stolen", core.steal),
+        ("iowait", core.iowait),
+    ];
+    let shown = reasons.iter().filter(|(_, share)| *share >= HELD_UP);
+    shown.map(|(name, share)| format!("{name} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+}
+
+/// The busiest processes, those of one name together: `weaklink 85 % + 28 %`.
 fn processes(window: &CpuWindow) -> String {
-    let shown = window.processes.iter().filter(|process| process.cores >= 0.01).take(3);
-    shown.map(|process| format!("{} {}", process.name, percent(process.cores))).collect::<Vec<_>>().join(", ")
+    let mut names: Vec<(&str, String)> = Vec::new();
+    for process in window.processes.iter().filter(|process| process.cores >= 0.01).take(3) {
+        let share = percent(process.cores);
+        match names.iter_mut().find(|(known, _)| *known == process.name) {
+            Some((_, shares)) => *shares = format!("{shares} + {share}"),
+            None => names.push((&process.name, share)),
+        }
+    }
+    names.iter().map(|(name, shares)| format!("{name} {shares}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Every window of time in which the processors were watched.

@@ -43,7 +43,7 @@ fn item(missing: &Missing) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
-    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places(&missing.places))] }
+    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places(&missing.places))], most: usize::MAX }
 }
 
 /// The places by name while they are few, else by what they have in common.

@@ -9,6 +9,9 @@ use crate::model::throughput::{Pass, RttSummary, TcpStats};
 use crate::model::{Direction, Document, Fact, Outcome, Role, Source};
 use crate::units::BitRate;
 
+/// The groups of interfaces that are told apart by who said their facts.
+const MAX_SOURCES: usize = 8;
+
 /// The interfaces between the two hosts.
 pub(super) fn links(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.link.measured() else { return };
@@ -23,17 +26,30 @@ pub(super) fn links(document: &Document, view: &mut View) {
     let mut table = Table::new(&["interface", "kind", "speed", "duplex", "MTU", "driver", "bus"]);
     let mut modes = Table::new(&["interface", "can do", "offers", "is offered"]);
     let mut facts = Vec::new();
+    let mut sources: Vec<(String, Vec<String>)> = Vec::new();
     for (role, link) in &ends {
         facts.push((format!("{} route", role.title()), route(link)));
-        facts
-            .extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate}, as the user stated"))));
+        facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate} as you stated"))));
         for interface in &link.stack {
             let name = format!("{} {}", role.title(), interface.name);
             table.rows.push(interface_row(&name, interface));
             modes.rows.extend(interface.modes.measured().map(|modes| modes_row(&name, modes)));
-            facts.extend(interface_facts(interface).map(|text| (name, text)));
+            facts.extend(interface_facts(interface).map(|text| (name.clone(), text)));
+            let said = said_by(interface);
+            if let Some((_, names)) = sources.iter_mut().find(|(known, _)| *known == said) {
+                names.push(name);
+            } else if sources.len() < MAX_SOURCES {
+                sources.push((said, vec![name]));
+            }
         }
     }
+    sources.retain(|(said, _)| !said.is_empty());
+    let alone = sources.len() == 1;
+    facts.extend(sources.into_iter().map(|(said, names)| {
+        let names = names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+        let whose = if alone { String::new() } else { format!(" ({names})") };
+        ("said by".to_owned(), format!("{said}{whose}"))
+    }));
     view.table(table);
     view.table(modes);
     view.facts(facts);
@@ -56,21 +72,65 @@ fn route(link: &HostLink) -> String {
 }
 
 fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
-    let claim = if interface.kind.speed_is_no_evidence() { ", a claim" } else { "" };
+    let virtually = interface.kind.speed_is_no_evidence();
     vec![
         name.to_owned(),
         kind(interface.kind).to_owned(),
-        cell(&interface.speed_bps, |fact| format!("{}{claim}{}", fact.value, stated(fact))),
+        cell(&interface.speed_bps, |fact| match fact.source {
+            Source::User => format!("{} as you stated", fact.value),
+            _ if virtually => format!("{} (claimed, virtual: no evidence)", fact.value),
+            _ => fact.value.to_string(),
+        }),
         cell(&interface.duplex, |fact| duplex(fact.value).to_owned()),
         cell(&interface.mtu, |fact| fact.value.to_string()),
         cell(&interface.driver, |fact| fact.value.clone()),
-        cell(&interface.bus, |bus| bus.description.clone()),
+        // Interfaces made by software are on none; the reason stands under “Not measured”.
+        if virtually && interface.bus.measured().is_none() {
+            String::new()
+        } else {
+            cell(&interface.bus, |bus| bus.description.clone())
+        },
     ]
 }
 
-/// A mark for what a person said instead of a machine.
-fn stated<T>(fact: &Fact<T>) -> &'static str {
-    if fact.source == Source::User { ", stated" } else { "" }
+/// Who said what about an interface: `ethtool: speed, driver · rtnetlink: MTU`.
+fn said_by(interface: &Interface) -> String {
+    let bus = interface.bus.measured().and_then(|bus| bus.rate_bps.as_ref());
+    let facts = [
+        ("speed", source(&interface.speed_bps)),
+        ("duplex", source(&interface.duplex)),
+        ("MTU", source(&interface.mtu)),
+        ("driver", source(&interface.driver)),
+        ("negotiation", source(&interface.autoneg)),
+        ("bus", bus.map(|fact| fact.source)),
+    ];
+    let mut said: Vec<(Source, Vec<&str>)> = Vec::new();
+    for (name, source) in facts.into_iter().filter_map(|(name, source)| source.map(|source| (name, source))) {
+        match said.iter_mut().find(|(known, _)| *known == source) {
+            Some((_, names)) => names.push(name),
+            None => said.push((source, vec![name])),
+        }
+    }
+    said.iter().map(|(source, names)| format!("{}: {}", source_word(*source), names.join(", "))).collect::<Vec<_>>().join(" · ")
+}
+
+fn source<T>(outcome: &Outcome<Fact<T>>) -> Option<Source> {
+    outcome.measured().map(|fact| fact.source)
+}
+
+/// The word for who said a fact.
+pub(super) const fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::Sysfs => "sysfs",
+        Source::Procfs => "procfs",
+        Source::Rtnetlink => "rtnetlink",
+        Source::Ethtool => "ethtool",
+        Source::Socket => "the socket",
+        Source::Os => "the system",
+        Source::Measured => "measured",
+        Source::User => "you",
+        Source::Program => "the program",
+    }
 }
 
 const fn duplex(duplex: Duplex) -> &'static str {
@@ -223,14 +283,16 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
     view.section("TCP throughput");
     let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
-    let mut counters = Table::new(&["during", "interface", "counted"]);
+    let mut counters = Table::new(&["during", "interface", "errors and drops"]);
+    let mut looked = false;
     for direction in Direction::BOTH {
         let passes = section.of(direction);
         for (streams, outcome) in [("1", &passes.single), ("several", &passes.multi)] {
             table.rows.push(pass_row(direction, streams, outcome));
             let Some(pass) = outcome.measured() else { continue };
             for (role, counted) in [(Role::Pc, &pass.counters_pc), (Role::Nas, &pass.counters_nas)] {
-                let step = format!("{} × {}", direction.arrow(), pass.streams);
+                let step = format!("TCP {} × {}", direction.arrow(), pass.streams);
+                looked |= counted.measured().is_some_and(|all| !all.is_empty());
                 counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&step, role, all)));
             }
         }
@@ -238,6 +300,9 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
     view.table(table);
     if let Some(rtt) = section.idle_rtt.measured() {
         view.facts(vec![("RTT of the idle path".to_owned(), rtt_words(rtt))]);
+    }
+    if looked && counters.rows.is_empty() {
+        view.note(Tone::Plain, "No errors or drops were counted at the interfaces during the passes.");
     }
     view.table(counters);
 }

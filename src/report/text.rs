@@ -4,7 +4,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, ContentLineStyle, LineSt
 
 use super::render::Style;
 use super::view::{Bar, Block, Item, Table, Tone, View};
-use super::wrap::{columns, pad, pad_left, wrap};
+use super::wrap::{columns, pad, pad_left, unglue, wrap};
 
 /// The least width that is worked with.
 const LEAST_WIDTH: usize = 40;
@@ -14,7 +14,7 @@ const PROSE: usize = 100;
 /// The least and the most columns of a full bar.
 const LEAST_BAR: usize = 3;
 const MOST_BAR: usize = 48;
-/// The least width to which a table's widest column is squeezed.
+/// The least width to which a table's column is squeezed.
 const LEAST_CELL: usize = 18;
 
 /// Calm lines: a rule below the header, space between the columns.
@@ -36,7 +36,7 @@ pub(super) fn write(view: &View, style: &Style) -> String {
     }
     let mut text = String::with_capacity(page.out.len());
     for line in page.out.lines() {
-        text.push_str(line.trim_end());
+        text.push_str(unglue(line).trim_end());
         text.push('\n');
     }
     text
@@ -113,10 +113,12 @@ impl Page {
         let title = self.paint(title, Tone::Plain, true);
         self.line(0, &title);
         let most = |of: &dyn Fn(&Bar) -> usize| bars.iter().map(of).max().unwrap_or(0);
-        let label = most(&|bar| columns(&bar.label)).min(self.width / 3);
         let mut bits = most(&|bar| columns(&bar.bits));
         let bytes = most(&|bar| columns(&bar.bytes));
         let drop = most(&|bar| columns(&bar.drop));
+        // Beside the smallest bar there is always room for eight columns of the name.
+        let room = self.width.saturating_sub(2 + 2 + 2 + LEAST_BAR + 1 + bytes + 2 + drop).max(8);
+        let label = most(&|bar| columns(&bar.label)).min(self.width / 3).min(room);
         let rest = self.width.min(PROSE + 20).saturating_sub(2 + label + 2 + 2 + 1 + bytes + 2 + drop);
         if rest < bits + LEAST_BAR {
             bits = 0;
@@ -178,17 +180,35 @@ impl Page {
             for (name, text) in &item.lines {
                 let shown = if name == before { "" } else { name };
                 before = name;
-                self.hanging(indent, &pad(shown, space), text);
+                let lines = self.cut(wrap(text, self.prose(indent + space)), item.most, self.prose(indent + space));
+                self.below(indent, &pad(shown, space), lines);
             }
         }
     }
 
+    /// At most so many lines, the last with a mark when more would follow.
+    fn cut(&self, mut lines: Vec<String>, most: usize, limit: usize) -> Vec<String> {
+        if lines.len() > most {
+            lines.truncate(most);
+            let mark = if self.style.unicode { "…" } else { "..." };
+            if let Some(last) = lines.last_mut() {
+                while columns(last) + columns(mark) > limit && last.pop().is_some() {}
+                last.push_str(mark);
+            }
+        }
+        lines
+    }
+
     /// A label, and a sentence whose further lines stand below its first word.
     fn hanging(&mut self, indent: usize, label: &str, text: &str) {
-        let hang = columns(label);
-        for (position, line) in wrap(text, self.prose(indent + hang)).into_iter().enumerate() {
-            let line = if position == 0 { format!("{}{line}", self.dim(label)) } else { format!("{}{line}", " ".repeat(hang)) };
-            self.line(indent, &line);
+        let lines = wrap(text, self.prose(indent + columns(label)));
+        self.below(indent, label, lines);
+    }
+
+    fn below(&mut self, indent: usize, label: &str, lines: Vec<String>) {
+        for (position, line) in lines.into_iter().enumerate() {
+            let before = if position == 0 { self.dim(label) } else { " ".repeat(columns(label)) };
+            self.line(indent, &format!("{before}{line}"));
         }
     }
 
@@ -202,8 +222,10 @@ impl Page {
             if rest.is_empty() {
                 self.hanging(2, &pad(&first, label + 2), value);
             } else {
-                let name = self.dim(name);
-                self.line(2, &name);
+                for name in wrap(name, self.prose(2)) {
+                    let name = self.dim(&name);
+                    self.line(2, &name);
+                }
                 self.hanging(4, "", value);
             }
         }
@@ -219,7 +241,7 @@ impl Page {
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(u16::try_from(self.width.saturating_sub(2)).unwrap_or(u16::MAX))
             .set_header(&table.header)
-            .add_rows(&table.rows);
+            .add_rows(without_repeats(&table.rows));
         for (column, width) in drawn.column_iter_mut().zip(widths) {
             column.set_padding((0, 1));
             let fixed = u16::try_from(width + 1).unwrap_or(u16::MAX);
@@ -230,30 +252,41 @@ impl Page {
         }
     }
 
-    /// The columns' widths, or none when there is no room: names may break between words, and the widest column may wrap.
+    /// The columns' widths, or none when there is no room: names may break between words, and the widest columns may wrap.
     fn column_widths(&self, table: &Table) -> Option<Vec<usize>> {
-        let longest_word = |name: &String| name.split(' ').map(columns).max().unwrap_or(0);
-        let width = |column: usize, name: usize| {
-            table.rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).chain([name, 1]).max().unwrap_or(1)
+        let longest_word = |text: &String| text.split(' ').map(columns).max().unwrap_or(0);
+        let width = |column: usize, name: usize, of: &dyn Fn(&String) -> usize| {
+            table.rows.iter().filter_map(|row| row.get(column)).map(of).chain([name, 1]).max().unwrap_or(1)
         };
+        let names = || table.header.iter().enumerate();
         let room = self.width.checked_sub(2 + 2 * table.header.len())?;
-        let whole: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, columns(name))).collect();
+        let whole: Vec<_> = names().map(|(at, name)| width(at, columns(name), &|cell| columns(cell))).collect();
         if whole.iter().sum::<usize>() <= room {
             return Some(whole);
         }
-        let mut tight: Vec<_> = table.header.iter().enumerate().map(|(at, name)| width(at, longest_word(name))).collect();
-        let over = tight.iter().sum::<usize>().saturating_sub(room);
-        let widest = tight.iter_mut().max()?;
-        *widest = widest.checked_sub(over).filter(|left| over == 0 || *left >= LEAST_CELL)?;
+        let mut tight: Vec<_> = names().map(|(at, name)| width(at, longest_word(name), &|cell| columns(cell))).collect();
+        // No word breaks: a series over time would tell something else.
+        let least: Vec<_> = names().map(|(at, name)| width(at, longest_word(name), &longest_word).max(LEAST_CELL)).collect();
+        while tight.iter().sum::<usize>() > room {
+            let (widest, _) =
+                tight.iter_mut().zip(&least).filter(|(width, least)| **width > **least).max_by_key(|(width, _)| **width)?;
+            *widest -= 1;
+        }
         Some(tight)
     }
 
     /// A table that is too wide, one block of names and values for each row.
     fn records(&mut self, table: &Table) {
         let label = table.header.iter().skip(1).map(|name| columns(name)).max().unwrap_or(0);
+        let mut before = None;
         for row in &table.rows {
-            let head = self.paint(row.first().map_or("", String::as_str), Tone::Plain, true);
-            self.line(2, &head);
+            if row.first() != before {
+                for head in wrap(row.first().map_or("", String::as_str), self.prose(2)) {
+                    let head = self.paint(&head, Tone::Plain, true);
+                    self.line(2, &head);
+                }
+            }
+            before = row.first();
             for (name, cell) in table.header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
                 self.hanging(4, &pad(name, label + 2), cell);
             }
@@ -278,4 +311,17 @@ impl Page {
         };
         if self.style.color && !text.trim().is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// Rows whose first cell is empty where it would only repeat the one above.
+fn without_repeats(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    let mut shown = rows.to_vec();
+    for (row, pair) in shown.iter_mut().skip(1).zip(rows.windows(2)) {
+        if let ([above, own], Some(first)) = (pair, row.first_mut())
+            && above.first() == own.first()
+        {
+            first.clear();
+        }
+    }
+    shown
 }

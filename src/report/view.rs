@@ -3,7 +3,8 @@
 //! Rounding, order and words are settled here and in the rooms that fill a view, so the formats cannot disagree.
 
 use super::clean::{ascii, clean};
-use super::{answer, machines, missing, network};
+use super::wrap::glue;
+use super::{answer, machines, missing, network, series};
 use crate::model::Document;
 
 /// The most rows of one table and items of one list that are shown; the JSON holds all.
@@ -78,6 +79,8 @@ pub(super) struct Item {
     pub(super) head: String,
     /// What there is to say: a label, which may be empty, and a sentence.
     pub(super) lines: Vec<(String, String)>,
+    /// The most lines that one of these sentences takes on a terminal; the rest is cut off.
+    pub(super) most: usize,
 }
 
 /// Rows and columns.
@@ -116,10 +119,11 @@ impl View {
         network::throughput(document, &mut view);
         machines::storage(document, &mut view);
         machines::copies(document, &mut view);
+        series::over_time(document, &mut view);
         machines::cpu(document, &mut view);
         missing::section(document, &mut view);
         answer::run(document, &mut view);
-        view.each_string(&|text| if unicode { clean(text) } else { ascii(&clean(text)) });
+        view.each_string(&|text| glue(&if unicode { clean(text) } else { ascii(&clean(text)) }));
         view
     }
 

@@ -21,6 +21,34 @@ const fn width(character: char) -> usize {
     }
 }
 
+/// The space that no line breaks at; [`unglue`] turns it into a common one.
+const GLUE: char = '\u{a0}';
+
+/// The units that stay on the line of their number.
+const UNITS: [&str; 19] = [
+    "%", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "B", "kB", "MB", "GB", "TB", "B/s", "kB/s", "MB/s", "GB/s", "µs", "us",
+    "ms", "s",
+];
+
+/// `text` in which numbers hold on to their units.
+pub(super) fn glue(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (position, word) in text.split(' ').enumerate() {
+        if position > 0 {
+            let unit = word.trim_end_matches([',', '.', ';', ':', ')']);
+            let number = out.ends_with(|c: char| c.is_ascii_digit());
+            out.push(if number && UNITS.contains(&unit) { GLUE } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// `text` with common spaces only.
+pub(super) fn unglue(text: &str) -> String {
+    text.replace(GLUE, " ")
+}
+
 /// `text` in lines of at most `limit` columns, broken between words, within a word only when it is too long for a line.
 pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
     let limit = limit.max(8);
@@ -73,6 +101,12 @@ mod tests {
         assert_eq!(wrap("", 20), [""]);
         assert_eq!(wrap("a  b", 20), ["a b"]);
         assert_eq!(wrap("日本語日本語", 8), ["日本語日", "本語"]);
+    }
+
+    #[test]
+    fn a_unit_stays_with_its_number() {
+        assert_eq!(wrap(&glue("moves 2.29 Gbit/s, 97 % of it"), 13), ["moves", "2.29\u{a0}Gbit/s,", "97\u{a0}% of it"]);
+        assert_eq!(unglue(&glue("a  12 MB/s b")), "a  12 MB/s b");
     }
 
     proptest::proptest! {
