@@ -17,7 +17,9 @@ use weaklink::model::mtu::PathMtu;
 use weaklink::model::throughput::ReceiverEnd;
 use weaklink::mtu::{Endpoint, Listener, Token};
 use weaklink::sys::Stop;
-use weaklink::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, adopt, connect, goodput, prepare, receive, send, steady};
+use weaklink::throughput::{
+    Progress, ReceiveSpec, SendSpec, SocketSpec, adopt, connect, goodput, prepare, receive, send, steady,
+};
 
 use crate::net::{Lab, NAS, Running};
 
