@@ -4,6 +4,8 @@
 //! Needs root, Linux and iperf3. Where that is missing each test says so and is skipped; where the full suite is demanded
 //! (`WEAKLINK_FULL=1`) it fails.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a skip must be seen, and an end tells its result by printing")]
+
 #[expect(dead_code, reason = "disks and quotas are for the lab's faults")]
 #[path = "../examples/lab/net.rs"]
 mod net;

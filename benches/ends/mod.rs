@@ -106,7 +106,9 @@ fn play_receiver(streams: u64, time: Duration, copies: bool) -> io::Result<Strin
     prepare(&listener, &cubic())?;
     ready()?;
     let conns = (0..streams).map(|_| listener.accept().map(|(stream, _)| stream)).collect::<io::Result<Vec<_>>>()?;
-    conns.iter().for_each(|stream| adopt(stream, &cubic()));
+    for stream in &conns {
+        adopt(stream, &cubic());
+    }
     let spec = ReceiveSpec { deadline: time + PATIENCE / 4, copies };
     json(&receive(conns, &spec, &Stop::new(), &Progress::new())?)
 }

@@ -70,7 +70,7 @@ pub fn missing() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("the lab needs Linux".to_owned());
     }
-    if run("id", &["-u"]).map(|id| id.trim() != "0").unwrap_or(true) {
+    if !run("id", &["-u"]).is_ok_and(|id| id.trim() == "0") {
         return Some("the lab needs root (network namespaces)".to_owned());
     }
     for (program, package) in [("ip", "iproute2"), ("tc", "iproute2"), ("ethtool", "ethtool")] {
