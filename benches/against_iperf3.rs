@@ -1,0 +1,207 @@
+//! weaklink's engine against iperf3 on one and the same network of namespaces, in alternation.
+//!
+//! ```text
+//! cargo bench                    about four minutes
+//! cargo bench -- --quick         about one
+//! IPERF3=/path/to/iperf3 cargo bench
+//! ```
+//!
+//! Needs root, Linux, iproute2, ethtool and iperf3; where one is missing it says so and ends (an error with `WEAKLINK_FULL=1`).
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is what it prints")]
+
+#[expect(dead_code, reason = "disks and quotas are for the lab's faults")]
+#[path = "../examples/lab/net.rs"]
+mod net;
+
+mod ends;
+
+use std::io;
+use std::process::{Command, ExitCode, Stdio};
+
+use ends::{Mover, Transfer};
+use net::{Lab, Mtus};
+use weaklink::model::mtu::Limiter;
+use weaklink::stats::percentile;
+
+/// How long and how often; an odd number of rounds has a median.
+#[derive(Clone, Copy)]
+struct Effort {
+    seconds: u64,
+    repeats: usize,
+    accuracy_seconds: u64,
+    accuracy_repeats: usize,
+}
+
+const FULL: Effort = Effort { seconds: 2, repeats: 5, accuracy_seconds: 3, accuracy_repeats: 3 };
+const QUICK: Effort = Effort { seconds: 1, repeats: 3, accuracy_seconds: 2, accuracy_repeats: 1 };
+
+fn main() -> ExitCode {
+    if ends::play() {
+        return ExitCode::SUCCESS;
+    }
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` starts this without `--bench`: nothing slow belongs there.
+    if !given.iter().any(|arg| arg == "--bench") {
+        println!("a benchmark: `cargo bench` runs it");
+        return ExitCode::SUCCESS;
+    }
+    if let Some(reason) = missing() {
+        let demanded = std::env::var("WEAKLINK_FULL").as_deref() == Ok("1");
+        println!("SKIPPED: {reason}");
+        return ExitCode::from(u8::from(demanded));
+    }
+    let effort = if given.iter().any(|arg| arg == "--quick") { QUICK } else { FULL };
+    match speed(effort).and_then(|()| accuracy(effort)).and_then(|()| search()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("FAILED: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why nothing can be compared here, if so.
+fn missing() -> Option<String> {
+    net::missing().or_else(|| {
+        let program = ends::iperf3();
+        let there = Command::new(&program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        there.is_err().then(|| format!("the comparison needs {program} (package iperf3)"))
+    })
+}
+
+/// A median with the least and the most.
+struct Spread {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let at = |percent| percentile(values, percent).unwrap_or(f64::NAN);
+        Self { median: at(50.0), least: at(0.0), most: at(100.0) }
+    }
+
+    fn ratio(&self) -> String {
+        format!("{:5.2} ({:.2}–{:.2})", self.median, self.least, self.most)
+    }
+}
+
+/// Every mover in turn, another first in each round; the transfers of each.
+fn rounds<const N: usize>(
+    lab: &Lab,
+    movers: [Mover; N],
+    (streams, seconds, repeats): (u64, u64, usize),
+) -> io::Result<[Vec<Transfer>; N]> {
+    let mut done: [Vec<Transfer>; N] = std::array::from_fn(|_| Vec::new());
+    for round in 0..repeats {
+        for at in 0..N {
+            let turn = (at + round) % N;
+            done[turn].push(ends::transfer(lab, movers[turn], streams, seconds)?);
+        }
+    }
+    Ok(done)
+}
+
+fn over(ours: &[Transfer], theirs: &[Transfer], of: impl Fn(&Transfer) -> f64) -> Spread {
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| of(a) / of(b)).collect();
+    Spread::of(&ratios)
+}
+
+fn median(transfers: &[Transfer], of: impl Fn(&Transfer) -> f64) -> f64 {
+    Spread::of(&transfers.iter().map(of).collect::<Vec<_>>()).median
+}
+
+fn speed(effort: Effort) -> io::Result<()> {
+    const MOVERS: [Mover; 4] = [Mover::Iperf3, Mover::Iperf3Zero, Mover::Lean, Mover::Copies];
+    println!("\n# Unshaped: against iperf3 in the same round ({} rounds of {} s, CUBIC)", effort.repeats, effort.seconds);
+    println!("CPU is user and system time of both processes for each gigabyte that arrived; ratios: median (least–most)\n");
+    println!(
+        "{:<16} {:<11} {:>9} {:>18} {:>9} {:>9} {:>9} {:>18}",
+        "setup", "program", "Gbit/s", "over iperf3", "send s/GB", "recv s/GB", "both s/GB", "over iperf3"
+    );
+    for mtu in [1500, 9000] {
+        let lab = Lab::new(Mtus::all(mtu))?;
+        for streams in [1, 4] {
+            let done = rounds(&lab, MOVERS, (streams, effort.seconds, effort.repeats))?;
+            for (mover, ours) in MOVERS.iter().zip(&done) {
+                let whole = |t: &Transfer| t.whole;
+                let cpu = |t: &Transfer| t.cpu[0] + t.cpu[1];
+                println!(
+                    "{:<16} {:<11} {:>9.2} {:>18} {:>9.3} {:>9.3} {:>9.3} {:>18}",
+                    format!("{mtu}, {streams} stream{}", if streams > 1 { "s" } else { "" }),
+                    name(*mover),
+                    median(ours, whole) / 1e9,
+                    over(ours, &done[0], whole).ratio(),
+                    median(ours, |t| t.cpu[0]),
+                    median(ours, |t| t.cpu[1]),
+                    median(ours, cpu),
+                    over(ours, &done[0], cpu).ratio(),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+const fn name(mover: Mover) -> &'static str {
+    match mover {
+        Mover::Lean => "weaklink",
+        Mover::Copies => "w. copies",
+        Mover::Iperf3 => "iperf3",
+        Mover::Iperf3Zero => "iperf3 -Z",
+    }
+}
+
+fn accuracy(effort: Effort) -> io::Result<()> {
+    const MTU: u64 = 1500;
+    println!("\n# Accuracy: one stream on a shaped link ({} rounds of {} s)\n", effort.accuracy_repeats, effort.accuracy_seconds);
+    println!(
+        "{:>7} {:>12} {:>10} {:>10} {:>15} {:>15} {:>18} {:>17}",
+        "Mbit/s", "arithmetic", "weaklink", "iperf3", "weaklink off by", "iperf3 off by", "weaklink − iperf3", "CPU over iperf3"
+    );
+    for mbit in [1000, 2500] {
+        let lab = Lab::new(Mtus::all(MTU as u32))?;
+        lab.shape(mbit, MTU)?;
+        // IPv4 and TCP with timestamps take 52 bytes of a packet; preamble, header, FCS and gap add 38 to it.
+        let ideal = mbit as f64 * (MTU - 52) as f64 / (MTU + 38) as f64;
+        let [ours, theirs] = rounds(&lab, [Mover::Lean, Mover::Iperf3], (1, effort.accuracy_seconds, effort.accuracy_repeats))?;
+        let rate = |t: &Transfer| t.goodput / 1e6;
+        let (us, them) = (median(&ours, rate), median(&theirs, rate));
+        let off = |value: f64, truth: f64| format!("{:+.2} %", (value / truth - 1.0) * 100.0);
+        let cpu = over(&ours, &theirs, |t| t.cpu[0] + t.cpu[1]).ratio();
+        println!(
+            "{mbit:>7} {ideal:>12.1} {us:>10.1} {them:>10.1} {:>15} {:>15} {:>18} {cpu:>17}",
+            off(us, ideal),
+            off(them, ideal),
+            off(us, them)
+        );
+    }
+    Ok(())
+}
+
+fn search() -> io::Result<()> {
+    println!("\n# Largest packet, each direction (a veth passes four bytes more than its MTU, as room for a VLAN tag)\n");
+    println!("{:<34} {:<9} {:>6} {:>8} {:>10} limited by", "path", "direction", "MTU", "probes", "ms");
+    let paths = [
+        ("clean 1500", Mtus::all(1500)),
+        ("clean 9000", Mtus::all(9000)),
+        ("black hole, 9000 with 1500 between", Mtus { pc: 9000, port: 1500, nas: 9000 }),
+        ("black hole, 9000 with 4082 between", Mtus { pc: 9000, port: 4082, nas: 9000 }),
+    ];
+    for (path, mtus) in paths {
+        let lab = Lab::new(mtus)?;
+        lab.single_frames()?;
+        for (direction, found) in ["upload", "download"].iter().zip(ends::search_both(&lab)?) {
+            let by = match found.limited_by {
+                Limiter::LocalInterface => "own interface",
+                Limiter::Router { .. } => "router",
+                Limiter::Silent => "silence",
+            };
+            let ms = found.elapsed_us.seconds() * 1e3;
+            println!("{path:<34} {direction:<9} {:>6} {:>8} {ms:>10.1} {by}", found.mtu.0, found.probes);
+        }
+    }
+    Ok(())
+}
