@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,9 @@ use crate::session::channel::{Channel, HandshakeError, welcome};
 use crate::session::dial::plain_socket;
 use crate::session::error::SessionError;
 use crate::session::event::AgentEvent;
-use crate::session::steps;
+use crate::session::served::AgentSession;
 use crate::sys::{Scratch, Stop};
+use crate::units::ByteSize;
 use crate::wire::hello::{HELLO_LEN, Hello, Kind, PROTOCOL};
 use crate::wire::{PairingCode, Reply, Request, Token};
 
@@ -27,7 +28,7 @@ use crate::wire::{PairingCode, Reply, Request, Token};
 const STRANGERS: usize = 32;
 
 /// The time for a connection to say who it is.
-const GREETING: Duration = Duration::from_secs(5);
+pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// How an agent is to run.
 #[derive(Clone, Debug)]
@@ -57,62 +58,21 @@ impl std::fmt::Debug for Agent {
 }
 
 type Tell = Arc<dyn Fn(AgentEvent) + Send + Sync>;
-type DataSender = mpsc::Sender<(Token, std::net::TcpStream)>;
+pub(super) type DataSender = mpsc::Sender<(Token, std::net::TcpStream)>;
 
 /// What all connections of an agent share.
-struct Shared {
-    code: PairingCode,
-    dir: Option<PathBuf>,
-    udp: Result<mtu::Listener, String>,
-    running: Mutex<Option<(SocketAddr, Instant)>>,
-    tokens: Mutex<HashMap<Token, DataSender>>,
-    tell: Tell,
-    stop: Stop,
+pub(super) struct Shared {
+    pub(super) code: PairingCode,
+    pub(super) dir: Option<PathBuf>,
+    pub(super) udp: Result<mtu::Listener, String>,
+    pub(super) running: Mutex<Option<(SocketAddr, Instant)>>,
+    pub(super) tokens: Mutex<HashMap<Token, DataSender>>,
+    pub(super) tell: Tell,
+    pub(super) stop: Stop,
 }
 
-/// What the steps of one session at the agent need.
-pub struct AgentSession {
-    shared: Arc<Shared>,
-    /// Our address as the client reached it.
-    pub local: SocketAddr,
-    /// The client's.
-    pub peer: SocketAddr,
-    /// Set when the client is lost or the agent ends.
-    pub stop: Stop,
-    /// The UDP endpoint towards the client, once it has said hello.
-    pub udp: Option<Arc<mtu::Endpoint>>,
-    expected: Option<mtu::Expected>,
-    /// The directory for tests of this session, with everything in it removed at the end.
-    pub scratch: Option<Arc<Scratch>>,
-    /// The file of the last raw upload.
-    pub stored: Option<steps::copy::Stored>,
-    /// How many raw uploads there were.
-    pub copies: u32,
-    /// The interfaces that carry the traffic to the client.
-    pub interfaces: Vec<String>,
-    /// A phase that is being watched for the client.
-    pub bracket: Option<crate::session::around::Bracket>,
-    data: mpsc::Receiver<(Token, std::net::TcpStream)>,
-    data_sender: DataSender,
-    waiting: HashMap<Token, std::net::TcpStream>,
-    issued: Vec<Token>,
-}
-
-impl std::fmt::Debug for AgentSession {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentSession").field("peer", &self.peer).finish_non_exhaustive()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A token that nobody can guess.
-pub fn random_token() -> Result<Token, SessionError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|e| SessionError::Random(e.to_string()))?;
-    Ok(Token(bytes))
 }
 
 fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -134,19 +94,7 @@ impl Agent {
     pub fn bind(settings: AgentSettings, tell: impl Fn(AgentEvent) + Send + Sync + 'static) -> Result<Self, SessionError> {
         let mut notes = Vec::new();
         if let Some(dir) = &settings.dir {
-            let fault = |error| SessionError::Directory { path: dir.display().to_string(), error };
-            if !std::fs::metadata(dir).map_err(fault)?.is_dir() {
-                return Err(fault(io::ErrorKind::NotADirectory.into()));
-            }
-            // Tried now, while the owner looks, and not when a client waits for it.
-            drop(Scratch::create(dir).map_err(fault)?);
-            let swept = crate::sys::sweep(dir).map_err(fault)?;
-            if swept.directories > 0 {
-                notes.push(format!(
-                    "removed {} of test files that an earlier run left behind",
-                    crate::units::ByteSize(swept.bytes)
-                ));
-            }
+            notes.extend(make_ready(dir)?);
         }
         let first = SocketAddr::new(settings.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), settings.port);
         let (listener, first) = match listen(first) {
@@ -157,15 +105,7 @@ impl Agent {
             }
             result => (result, first),
         };
-        let fault = |error: io::Error| {
-            let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => "; another weaklink or program has the port: end it, or choose another with --port",
-                io::ErrorKind::AddrNotAvailable => "; this host does not have that address: choose another with --bind",
-                io::ErrorKind::PermissionDenied => "; choose a port above 1023 with --port",
-                _ => "",
-            };
-            SessionError::Bind { address: first.to_string(), error, hint }
-        };
+        let fault = |error| bind_fault(first, error);
         let listener = listener.map_err(fault)?;
         // Accepted sockets inherit it: a socket that began with BBR keeps BBR's pacing after a change.
         let available = crate::cpu::describe().tcp.measured().map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
@@ -236,6 +176,28 @@ impl Agent {
     }
 }
 
+fn bind_fault(address: SocketAddr, error: io::Error) -> SessionError {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another weaklink or program has the port: end it, or choose another with --port",
+        io::ErrorKind::AddrNotAvailable => "; this host does not have that address: choose another with --bind",
+        io::ErrorKind::PermissionDenied => "; choose a port above 1023 with --port",
+        _ => "",
+    };
+    SessionError::Bind { address: address.to_string(), error, hint }
+}
+
+/// Tries the directory now, while the owner looks, and not when a client waits for it; removes what a killed run left there.
+fn make_ready(dir: &Path) -> Result<Option<String>, SessionError> {
+    let fault = |error| SessionError::Directory { path: dir.display().to_string(), error };
+    if !std::fs::metadata(dir).map_err(fault)?.is_dir() {
+        return Err(fault(io::ErrorKind::NotADirectory.into()));
+    }
+    drop(Scratch::create(dir).map_err(fault)?);
+    let swept = crate::sys::sweep(dir).map_err(fault)?;
+    let left = ByteSize(swept.bytes);
+    Ok((swept.directories > 0).then(|| format!("removed {left} of test files that an earlier run left behind")))
+}
+
 async fn turn_away(mut socket: TcpStream) {
     let _ = timeout(Duration::from_secs(1), socket.write_all(&Hello::new(Kind::Overloaded).encode())).await;
 }
@@ -294,24 +256,7 @@ impl Shared {
             let _ = channel.send(&reply).await;
             return None;
         }
-        let (data_sender, data) = mpsc::channel(256);
-        let session = AgentSession {
-            shared: Arc::clone(self),
-            local,
-            peer,
-            stop,
-            udp: None,
-            expected: None,
-            scratch: None,
-            stored: None,
-            copies: 0,
-            interfaces: Vec::new(),
-            bracket: None,
-            data,
-            data_sender,
-            waiting: HashMap::new(),
-            issued: Vec::new(),
-        };
+        let session = AgentSession::new(Arc::clone(self), local, peer, stop);
         Some((session, channel))
     }
 
@@ -322,12 +267,7 @@ impl Shared {
         (self.tell)(AgentEvent::Begin(peer));
         let result = session.run(&mut channel).await;
         session.stop.set();
-        {
-            let mut tokens = lock(&self.tokens);
-            for token in &session.issued {
-                tokens.remove(token);
-            }
-        }
+        session.forget_tokens();
         // Blocking: it removes files. The place is free for the next client only after that.
         let _ = tokio::task::spawn_blocking(move || drop(session)).await;
         (self.tell)(AgentEvent::End(peer, result));
@@ -340,167 +280,5 @@ struct Place(Arc<Shared>);
 impl Drop for Place {
     fn drop(&mut self) {
         *lock(&self.0.running) = None;
-    }
-}
-
-impl AgentSession {
-    async fn run(&mut self, channel: &mut Channel<Reply, Request>) -> Result<(), String> {
-        let udp_token = random_token().map_err(|e| e.to_string())?;
-        let udp_fault = match &self.shared.udp {
-            Ok(listener) => {
-                self.expected = Some(listener.expect(udp_token.0));
-                None
-            }
-            Err(reason) => Some(reason.clone()),
-        };
-        channel.send(&Reply::Ready { udp: udp_token, has_dir: self.shared.dir.is_some(), udp_fault }).await?;
-        loop {
-            let request = tokio::select! {
-                request = channel.receive() => request?,
-                () = wait_for(&self.shared.stop) => {
-                    channel.send(&Reply::Leaving("`weaklink serve` was interrupted".to_owned())).await?;
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    return Err("ended by its owner".to_owned());
-                }
-            };
-            if matches!(request, Request::Bye) {
-                return Ok(());
-            }
-            let stop = self.stop.clone();
-            let owner = self.shared.stop.clone();
-            let reply = tokio::select! {
-                reply = self.answer(request) => reply,
-                () = wait_for(&owner) => {
-                    // The threads of the step see the session's flag and end.
-                    stop.set();
-                    Reply::Leaving("`weaklink serve` was interrupted".to_owned())
-                }
-            };
-            let leaving = matches!(reply, Reply::Leaving(_));
-            channel.send(&reply).await?;
-            if leaving {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                return Err("ended by its owner".to_owned());
-            }
-        }
-    }
-
-    async fn answer(&mut self, request: Request) -> Reply {
-        match request {
-            Request::Alive | Request::Bye => Reply::Alive,
-            Request::Describe => steps::link::agent(self).await,
-            Request::Tokens { count } => self.issue(count),
-            Request::SearchMtu { budget_us } => steps::mtu::agent(self, budget_us.into()).await,
-            Request::Pass(request) => steps::throughput::agent(self, request).await,
-            Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
-            Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,
-            Request::Copy(request) => steps::copy::agent(self, request).await,
-            Request::StartSampling => {
-                self.bracket = Some(crate::session::around::Bracket::start(&self.interfaces));
-                Reply::Sampling
-            }
-            Request::StopSampling => match self.bracket.take() {
-                Some(bracket) => Reply::Sampled(Box::new(blocking(move || bracket.finish()).await)),
-                None => Reply::Refused("nothing is being sampled".to_owned()),
-            },
-        }
-    }
-
-    fn issue(&mut self, count: u32) -> Reply {
-        if count > crate::wire::message::MOST_STREAMS {
-            return Reply::Refused(format!(
-                "{count} streams are more than the {} that an agent takes",
-                crate::wire::message::MOST_STREAMS
-            ));
-        }
-        let tokens: Result<Vec<Token>, SessionError> = (0..count).map(|_| random_token()).collect();
-        match tokens {
-            Ok(tokens) => {
-                let mut registry = lock(&self.shared.tokens);
-                for token in &tokens {
-                    registry.insert(*token, self.data_sender.clone());
-                }
-                self.issued.extend(&tokens);
-                Reply::Tokens(tokens)
-            }
-            Err(error) => Reply::Refused(error.to_string()),
-        }
-    }
-
-    /// Waits for the data connections with these tokens.
-    pub async fn connections(&mut self, tokens: &[Token]) -> Result<Vec<std::net::TcpStream>, String> {
-        let mut found = Vec::with_capacity(tokens.len());
-        let deadline = tokio::time::Instant::now() + GREETING;
-        for token in tokens {
-            loop {
-                if let Some(socket) = self.waiting.remove(token) {
-                    found.push(socket);
-                    break;
-                }
-                match tokio::time::timeout_at(deadline, self.data.recv()).await {
-                    Ok(Some((token, socket))) => {
-                        self.waiting.insert(token, socket);
-                    }
-                    _ => {
-                        return Err(format!(
-                            "{} of {} data connections did not arrive",
-                            tokens.len() - found.len(),
-                            tokens.len()
-                        ));
-                    }
-                }
-            }
-        }
-        self.issued.retain(|token| !tokens.contains(token));
-        Ok(found)
-    }
-
-    /// The UDP endpoint, as soon as the client's hello has come.
-    pub async fn endpoint(&mut self) -> Result<Arc<mtu::Endpoint>, String> {
-        if let Some(endpoint) = &self.udp {
-            return Ok(Arc::clone(endpoint));
-        }
-        let Some(expected) = self.expected.take() else {
-            return Err("no UDP datagram of the client arrived".to_owned());
-        };
-        let stop = self.stop.clone();
-        let endpoint = blocking(move || expected.wait(Duration::from_secs(2), &stop)).await;
-        let endpoint = Arc::new(endpoint.map_err(|e| format!("no UDP datagram of the client arrived: {e}"))?);
-        self.udp = Some(Arc::clone(&endpoint));
-        Ok(endpoint)
-    }
-
-    /// The directory that `serve` was given.
-    pub fn dir(&self) -> Option<&PathBuf> {
-        self.shared.dir.as_ref()
-    }
-
-    /// The place for this session's test files.
-    pub fn scratch(&mut self) -> Result<Arc<Scratch>, String> {
-        if let Some(scratch) = &self.scratch {
-            return Ok(Arc::clone(scratch));
-        }
-        let dir = self.shared.dir.as_ref().ok_or_else(no_dir)?;
-        let scratch = Scratch::create(dir).map_err(|e| format!("cannot make a test directory in {}: {e}", dir.display()))?;
-        Ok(Arc::clone(self.scratch.insert(Arc::new(scratch))))
-    }
-}
-
-/// Why an agent has no disk to offer.
-pub fn no_dir() -> String {
-    "`weaklink serve` was started without --dir, so no disk of the NAS was tested".to_owned()
-}
-
-/// Runs what blocks beside the runtime's workers.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => value,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-async fn wait_for(stop: &Stop) {
-    while !stop.is_set() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

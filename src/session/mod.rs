@@ -1,7 +1,7 @@
 //! The two ends of one diagnosis.
 //!
-//! `channel` is the encrypted control connection, `agent` the end that serves, `client` the end that
-//! asks. Each file under `steps` holds one step with both ends in it, so that who says what when is on
+//! `channel` is the encrypted control connection, `agent` the end that serves (`served` one client of it),
+//! `client` the end that asks. Each file under `steps` holds one step with both ends in it, so that who says what when is on
 //! one screen. `schedule` is pure: how long each step may take. `event` is what others may draw.
 
 pub mod agent;
@@ -12,6 +12,7 @@ pub mod dial;
 pub mod error;
 pub mod event;
 pub mod schedule;
+pub mod served;
 pub mod steps;
 
 pub use agent::{Agent, AgentSettings};

@@ -8,11 +8,11 @@ use crate::copy::{CopySpec, LaneDriver, Mounted, Progress, RawEnd, RawSpec, Rung
 use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneKind, Place, Rung};
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
-use crate::session::agent::{AgentSession, blocking, no_dir};
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Step, Watch};
+use crate::session::served::{AgentSession, blocking, no_dir};
 use crate::session::steps::throughput::open;
 use crate::sys::{Scratch, Stop};
 use crate::units::ByteSize;

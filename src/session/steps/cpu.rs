@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::model::cpu::{CpuSection, CpuWindow, HostCpu};
 use crate::model::outcome::Outcome;
-use crate::session::agent::{AgentSession, blocking};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
+use crate::session::served::{AgentSession, blocking};
 use crate::session::steps::link::Idle;
 use crate::sys::Stop;
 use crate::wire::{Reply, Request};

@@ -9,11 +9,11 @@ use crate::model::document::Document;
 use crate::model::host::Role;
 use crate::model::link::{HostLink, LinkSection};
 use crate::model::outcome::Outcome;
-use crate::session::agent::{AgentSession, blocking};
 use crate::session::around::tree;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
+use crate::session::served::{AgentSession, blocking};
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 

@@ -7,10 +7,10 @@ use crate::model::host::Role;
 use crate::model::link::HostLink;
 use crate::model::mtu::{Limiter, MtuSection, PathMtu};
 use crate::model::outcome::Outcome;
-use crate::session::agent::{AgentSession, blocking};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
+use crate::session::served::{AgentSession, blocking};
 use crate::units::Mtu;
 use crate::wire::{Reply, Request};
 

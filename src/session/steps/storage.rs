@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::model::outcome::Outcome;
 use crate::model::storage::{DiskResult, StorageSection};
-use crate::session::agent::{AgentSession, blocking, no_dir};
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Step, Watch};
+use crate::session::served::{AgentSession, blocking, no_dir};
 use crate::storage::{CpuWatch, Progress, RunSpec};
 use crate::sys::Stop;
 use crate::units::ByteSize;
