@@ -137,6 +137,12 @@ impl<'a> Seen<'a> {
         if write { disk.write.measured() } else { disk.read.measured() }
     }
 
+    /// Whether a host's directory lies in memory, so that there is no disk to measure.
+    pub(super) fn in_memory(&self, role: Role) -> bool {
+        let device = self.disk(role).and_then(|disk| disk.device.measured());
+        device.is_some_and(|device| device.kind == DeviceKind::Memory)
+    }
+
     pub(super) fn cpu(&self, role: Role) -> Option<&'a HostCpu> {
         self.doc.measurements.cpu.measured().and_then(|cpu| cpu.of(role).measured())
     }
@@ -343,6 +349,10 @@ pub(super) struct Load {
     /// The share of what is burnt that others burn.
     pub(super) others: f64,
     pub(super) mean: f64,
+    /// The share of all cores' time that the hypervisor gave to others.
+    pub(super) stolen: f64,
+    /// The share of the time in which threads waited is known.
+    waits_known: bool,
 }
 
 impl Load {
@@ -360,6 +370,8 @@ impl Load {
             thread: threads.fold(0.0, f64::max),
             others: if burnt > 0.0 { others / burnt } else { 0.0 },
             mean: window.mean_busy(),
+            stolen: window.cores.iter().map(|core| core.steal).sum::<f64>() / window.cores.len().max(1) as f64,
+            waits_known: window.run_delay.measured().is_some(),
         }
     }
 
@@ -371,12 +383,40 @@ impl Load {
         self.core >= limits::CORE_FULL || self.thread >= limits::CORE_FULL
     }
 
+    /// The share of all cores' time that is not free.
+    pub(super) fn taken(self) -> f64 {
+        self.mean + self.stolen
+    }
+
+    /// How much of the time the program was kept from running.
+    pub(super) fn starvation(self) -> f64 {
+        self.throttled.max(self.run_delay).min(1.0)
+    }
+
+    /// Whether the program is kept from cores that have time: a quota, or a neighbour with precedence. Where
+    /// the cores are full with the network itself, waiting is a symptom of that.
+    pub(super) fn too_little(self) -> bool {
+        let own_work = self.core_full() && self.softirq >= limits::OTHERS_BURN;
+        let waits = self.run_delay >= limits::RUN_DELAY && self.taken() < limits::CORES_TAKEN && !own_work;
+        self.throttled >= limits::THROTTLED || waits
+    }
+
+    /// Whether other programs take the cores that ours would need.
     pub(super) fn background(self) -> bool {
-        self.others >= limits::OTHERS_BURN && (self.core_full() || self.starved()) && self.throttled < limits::THROTTLED
+        let crowded = self.taken() >= limits::CORES_TAKEN;
+        let beside = self.core_full() && (!self.waits_known || self.run_delay >= limits::SOME_DELAY);
+        // Threads that wait while most of the cores' time is free wait for a quota, not for the others.
+        let quota = self.run_delay >= limits::RUN_DELAY && self.taken() < limits::MOSTLY_FREE;
+        self.others >= limits::OTHERS_BURN && (crowded || beside) && !quota && self.throttled < limits::THROTTLED
     }
 
     /// Whether the host can do no more, whoever burns it.
     pub(super) fn full(self) -> bool {
         self.starved() || self.core_full()
+    }
+
+    /// Whether the hypervisor takes so much that no figure of this host is sure.
+    pub(super) fn robbed(self) -> bool {
+        self.stolen >= limits::STOLEN
     }
 }
