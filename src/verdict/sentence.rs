@@ -200,12 +200,11 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
         (false, _, false) if memory.is_empty() => " Only a faster link would be faster; the disks were not measured.",
         (false, _, false) => " Only a faster link would be faster.",
     });
-    if !memory.is_empty() {
-        text.push_str(&format!(
-            " The directory of the {} is memory (tmpfs): no disk was measured there.",
-            memory.join(" and the ")
-        ));
-    }
+    text.extend(
+        (!memory.is_empty()).then(|| {
+            format!(" The directory of the {} is memory (tmpfs): no disk was measured there.", memory.join(" and the "))
+        }),
+    );
     let mut verdict = plain(Status::Healthy, Component::None, AT_LINE_RATE, sure, text);
     verdict.rate_bps = answer.rate;
     verdict
