@@ -16,7 +16,7 @@ use model::{Direction, Document, Role};
 use proptest::prelude::*;
 use scenario::*;
 use units::{BitRate, ByteRate, Mtu};
-use weaklink::verdict::ideal::{Ip, snap};
+use weaklink::verdict::ideal::{Ip, snap_loosely};
 use weaklink::verdict::judge;
 
 use Direction::{Download, Upload};
@@ -216,7 +216,7 @@ proptest! {
         // Ethernet's classes do not scale: a rate below the line that lands on one is a different fact.
         let tcp = doc.measurements.throughput.measured().unwrap();
         let rates = [&tcp.upload, &tcp.download].map(|way| way.best().unwrap().goodput_bps);
-        let lands = |rate: &BitRate| *rate < mbit(2_000) && snap(rate.scale(factor), Mtu(1500), Ip::V4).is_some();
+        let lands = |rate: &BitRate| *rate < mbit(2_000) && snap_loosely(rate.scale(factor), Mtu(1500), Ip::V4).is_some();
         prop_assume!(!rates.iter().any(lands));
         // The stated line is the scaled one in both, so that the two differ in scale alone.
         let (one, many) = (said(&scaled(&doc, 1.0)), said(&scaled(&doc, factor)));

@@ -1,6 +1,6 @@
 //! What Ethernet can carry: line rate × MTU arithmetic.
 
-use super::limits::{SNAP_ABOVE, SNAP_BELOW};
+use super::limits::{LOOSE_BELOW, SNAP_ABOVE, SNAP_BELOW};
 use crate::units::{BitRate, Mtu};
 
 /// Bytes that a frame costs on the wire beside its packet: preamble 8, header 14, FCS 4, gap 12.
@@ -40,9 +40,18 @@ pub fn wire_ceiling(line: BitRate, mtu: Mtu, ip: Ip) -> BitRate {
 
 /// The Ethernet class whose ceiling a measured plateau sits at, if any.
 pub fn snap(plateau: BitRate, mtu: Mtu, ip: Ip) -> Option<BitRate> {
+    at_class(plateau, SNAP_BELOW, mtu, ip)
+}
+
+/// The same with the room that a busy host needs: a hint, no proof.
+pub fn snap_loosely(rate: BitRate, mtu: Mtu, ip: Ip) -> Option<BitRate> {
+    at_class(rate, LOOSE_BELOW, mtu, ip)
+}
+
+fn at_class(plateau: BitRate, below: f64, mtu: Mtu, ip: Ip) -> Option<BitRate> {
     CLASSES_MBIT.into_iter().map(BitRate::from_mbit).find(|class| {
         let ceiling = wire_ceiling(*class, mtu, ip).as_f64();
-        (ceiling * SNAP_BELOW..=ceiling * SNAP_ABOVE).contains(&plateau.as_f64())
+        (ceiling * below..=ceiling * SNAP_ABOVE).contains(&plateau.as_f64())
     })
 }
 

@@ -5,7 +5,7 @@ use super::rank::{self, Answer, State};
 use super::rules::{Explains, Hit, check_all};
 use super::seen::Seen;
 use super::sentence;
-use crate::model::finding::{Code, Component, Confidence, Finding, NextLimit, Severity, Status, Verdict};
+use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
 use crate::model::{Direction, Document, Role};
 
 /// What judging a document gives.
@@ -162,9 +162,32 @@ fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Opti
     let key =
         |(first, f): &(bool, Finding)| (!first, std::cmp::Reverse(f.severity), f.code.clone(), f.r#where, f.direction, f.lane);
     found.sort_by_key(key);
-    let mut findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
-    findings.dedup_by(|b, a| a.code == b.code && a.r#where == b.r#where && a.direction == b.direction && a.lane == b.lane);
+    let mut findings: Vec<Finding> = Vec::new();
+    for (_, finding) in found {
+        let same =
+            |other: &&mut Finding| other.code == finding.code && other.r#where == finding.r#where && other.lane == finding.lane;
+        match findings.iter_mut().find(same) {
+            Some(other) => merge(other, finding),
+            None => findings.push(finding),
+        }
+    }
     findings
+}
+
+/// One finding of two about the same thing: it is one fault, whichever way the data goes.
+fn merge(into: &mut Finding, other: Finding) {
+    if into.direction != other.direction {
+        into.direction = None;
+    }
+    into.severity = into.severity.max(other.severity);
+    let fresh: Vec<String> = other.evidence.into_iter().filter(|text| !into.evidence.contains(text)).collect();
+    into.evidence.extend(fresh);
+    let fresh: Vec<String> = other.advice.into_iter().filter(|text| !into.advice.contains(text)).collect();
+    into.advice.extend(fresh);
+    let percent = |gain: &Option<Gain>| gain.map_or(-1.0, |gain| gain.percent());
+    if percent(&other.gain) > percent(&into.gain) {
+        into.gain = other.gain;
+    }
 }
 
 /// How much a hit matters now; none for an explanation of something that needs none.
@@ -180,7 +203,8 @@ fn severity(hit: &Hit, binding: Option<&Answer>, answers: &[Answer; 2], verdict:
             }
             // What a disk gives is a fact of the ladder, and a finding only where it binds or nearly does.
             let plain =
-                ["disk.nas-write", "disk.nas-read", "disk.pc-write", "disk.pc-read", "disk.cache-exhausted"].contains(&hit.code);
+                ["disk.nas-write", "disk.nas-read", "disk.pc-write", "disk.pc-read", "disk.cache-exhausted", "disk.sync-writes"]
+                    .contains(&hit.code);
             let tied = answers.iter().any(|answer| answer.tie.is_some_and(|part| rank::explains(hit, answer.direction, part)));
             (!plain || tied).then_some(Severity::Info)
         }

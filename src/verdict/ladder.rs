@@ -104,7 +104,9 @@ fn disk_ceiling(seen: &Seen<'_>, direction: Direction, (role, write): (Role, boo
     let below = |rung: &BitRate, other: Option<BitRate>| {
         other.is_none_or(|other| rung.as_f64() < limits::LANE_TOLERANCE * other.as_f64())
     };
-    let raw = raw.filter(|rung| tcp.is_some() && below(rung, tcp) && below(rung, own));
+    // A copy ends with a sync that the disk's own sustained rate leaves out: only what is no tail counts against it.
+    let tail = |rung: &BitRate| own.is_none_or(|own| rung.as_f64() < limits::ALIKE * own.as_f64());
+    let raw = raw.filter(|rung| tcp.is_some() && below(rung, tcp) && tail(rung));
     match (own, raw) {
         (Some(own), Some(raw)) => Some(own.min(raw)),
         (one, other) => one.or(other),

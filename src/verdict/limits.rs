@@ -25,6 +25,10 @@ pub const SNAP_BELOW: f64 = 0.97;
 /// A plateau this much above still snaps: clocks differ by 100 ppm, bins by some tenths of a per cent.
 pub const SNAP_ABOVE: f64 = 1.007;
 
+/// On a busy host a plateau measures up to this much below its class; such a rate is a hint only, and only where
+/// both directions show it.
+pub const LOOSE_BELOW: f64 = 0.94;
+
 /// A series whose deviation over mean is above this is no plateau.
 pub const FLAT_SPREAD: f64 = 0.06;
 
@@ -45,6 +49,15 @@ pub const THROTTLED: f64 = 0.20;
 
 /// Waiting this share of the time for a core, a thread that moves data is starved.
 pub const RUN_DELAY: f64 = 0.25;
+
+/// Waiting less than this share of the time for a core is the scheduler's ordinary work.
+pub const SOME_DELAY: f64 = 0.10;
+
+/// Cores of which less than this share is taken have time for everybody.
+pub const MOSTLY_FREE: f64 = 0.25;
+
+/// From this share of the cores' time on that the hypervisor gives to others, rates of a host are not its own.
+pub const STOLEN: f64 = 0.10;
 
 /// Others burn most of what is burnt.
 pub const OTHERS_BURN: f64 = 0.50;
@@ -115,3 +128,13 @@ pub const WORTH: f64 = 1.05;
 /// All cores of a host count as taken from this share on: what is left is the gaps between two processes
 /// that hand data to each other.
 pub const CORES_TAKEN: f64 = 0.85;
+
+/// A process that uses at least this share of a core tells what a whole core would give.
+pub const COST_SHARE: f64 = 0.50;
+
+/// Bytes that an interface moves beside a pass's payload: headers (6 % at MTU 1500), acknowledgements of the
+/// other way, and what was sent before and after the counted time.
+pub const COUNTED_BESIDE: f64 = 1.10;
+
+/// Traffic of others makes a link busy from this share of the line on.
+pub const BUSY_LINK: f64 = 0.10;

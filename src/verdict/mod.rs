@@ -11,6 +11,7 @@ pub mod ladder;
 pub mod limits;
 
 mod judge;
+mod load;
 mod rank;
 mod rules;
 mod seen;

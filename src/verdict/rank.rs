@@ -3,10 +3,10 @@
 use super::ladder::{Ceiling, Ladder, Part};
 use super::limits;
 use super::rules::{Explains, Hit};
-use super::seen::{Seen, Sums};
-use crate::model::Direction;
+use super::seen::{Load, Seen, Sums, window};
 use crate::model::copy::{FileSet, LaneKind};
 use crate::model::finding::{Confidence, Gain};
+use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
 /// What one direction's ladder says.
@@ -48,7 +48,9 @@ impl Answer {
         let mut answer = Self { direction, ladder, state: State::Nothing, rate: None, after: None, tie: None, rival: None };
         let Some(binding) = answer.ladder.binding().cloned() else { return answer };
         answer.rate = Some(binding.rate);
-        let (best, rival) = best(hits, direction, binding.part);
+        let share = answer.ladder.wire.filter(|wire| wire.0 > 0).map(|wire| binding.rate.as_f64() / wire.as_f64());
+        let near = share.is_some_and(|share| share >= limits::NEAR_LINE_RATE);
+        let (best, rival) = best(hits, direction, binding.part, near);
         answer.state = state(seen, &answer.ladder, &binding, best.map(|at| (at, &hits[at])));
         if let State::Cause(at) = answer.state {
             answer.rival = rival;
@@ -85,9 +87,11 @@ pub(super) fn explains(hit: &Hit, direction: Direction, part: Part) -> bool {
         }
 }
 
-/// The best explanation of a part, and another one that is nearly as good and names something else.
-fn best(hits: &[Hit], direction: Direction, part: Part) -> (Option<usize>, Option<usize>) {
-    let mut fitting: Vec<usize> = (0..hits.len()).filter(|at| explains(&hits[*at], direction, part)).collect();
+/// The best explanation of a part, and another one that is nearly as good and names something else. Near the line
+/// what every busy host shows explains nothing.
+fn best(hits: &[Hit], direction: Direction, part: Part, near: bool) -> (Option<usize>, Option<usize>) {
+    let fits = |at: &usize| explains(&hits[*at], direction, part) && !(near && hits[*at].soft);
+    let mut fitting: Vec<usize> = (0..hits.len()).filter(fits).collect();
     fitting.sort_by(|a, b| {
         let (a, b) = (&hits[*a], &hits[*b]);
         b.weight.total_cmp(&a.weight).then(b.kinds.cmp(&a.kinds)).then(a.code.cmp(b.code)).then(a.place.cmp(&b.place))
@@ -202,7 +206,10 @@ pub(super) fn confidence(seen: &Seen<'_>, answer: &Answer, hit: &Hit, part: Part
     if !network && answer.ladder.rate(Part::Tcp).or(answer.ladder.rate(Part::Line)).is_none() {
         sure = sure.min(Confidence::Medium);
     }
-    if (network && noisy(seen, answer.direction)) || (matches!(part, Part::Source | Part::Sink) && resyncs(seen)) {
+    if (network && noisy(seen, answer.direction))
+        || (hit.soft && robbed(seen, answer.direction))
+        || (matches!(part, Part::Source | Part::Sink) && resyncs(seen))
+    {
         sure = lower(sure);
     }
     sure
@@ -221,9 +228,19 @@ pub(super) fn noisy(seen: &Seen<'_>, direction: Direction) -> bool {
     pass.is_some_and(|pass| pass.steady.is_none_or(|steady| steady.spread > limits::NOISY_SPREAD))
 }
 
+/// Whether a hypervisor took so much of an end's time in this direction that its load is no proof.
+pub(super) fn robbed(seen: &Seen<'_>, direction: Direction) -> bool {
+    loads(seen, direction).any(Load::robbed)
+}
+
+/// What both ends did during this direction's better pass.
+pub(super) fn loads(seen: &Seen<'_>, direction: Direction) -> impl Iterator<Item = Load> {
+    let pass = seen.way(direction).best;
+    [Role::Pc, Role::Nas].into_iter().filter_map(move |role| window(pass?, role)).map(Load::of)
+}
+
 fn resyncs(seen: &Seen<'_>) -> bool {
-    let devices =
-        [crate::model::Role::Pc, crate::model::Role::Nas].into_iter().filter_map(|role| seen.disk(role)?.device.measured());
+    let devices = [Role::Pc, Role::Nas].into_iter().filter_map(|role| seen.disk(role)?.device.measured());
     devices.filter_map(|device| device.raid.as_ref()).any(|raid| raid.syncing.is_some())
 }
 

@@ -2,8 +2,9 @@
 
 use super::ideal::{self, Ip};
 use super::limits;
+pub(super) use super::load::{Load, foreign};
 use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
-use crate::model::cpu::{CoreShare, CpuWindow, HostCpu, ProcessShare};
+use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
 use crate::model::mtu::{MtuSection, PathMtu};
 use crate::model::storage::{DeviceKind, DiskResult, Transfer};
@@ -135,6 +136,12 @@ impl<'a> Seen<'a> {
             return None;
         }
         if write { disk.write.measured() } else { disk.read.measured() }
+    }
+
+    /// Whether a host's directory lies in memory, so that there is no disk to measure.
+    pub(super) fn in_memory(&self, role: Role) -> bool {
+        let device = self.disk(role).and_then(|disk| disk.device.measured());
+        device.is_some_and(|device| device.kind == DeviceKind::Memory)
     }
 
     pub(super) fn cpu(&self, role: Role) -> Option<&'a HostCpu> {
@@ -316,67 +323,5 @@ impl Sums {
     /// Whether a rate equals window over round-trip time: against the *idle* time, since a queue stretches the other.
     pub(super) fn window_sets(&self, rate: BitRate) -> bool {
         self.window_rate().is_some_and(|allowed| allowed > 0.0 && limits::WINDOW_MATCH.contains(&(rate.as_f64() / allowed)))
-    }
-}
-
-fn ours(process: &ProcessShare) -> bool {
-    process.ours || process.name.starts_with("weaklink")
-}
-
-/// Whether a process burns for somebody else: the kernel's own threads may well work for us.
-pub(super) fn foreign(process: &ProcessShare) -> bool {
-    let kernel = ["ksoftirqd", "kworker", "irq/", "napi/", "rcu_", "migration"];
-    !ours(process) && !kernel.iter().any(|start| process.name.starts_with(start))
-}
-
-/// How loaded a host was.
-#[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub(super) throttled: f64,
-    pub(super) run_delay: f64,
-    /// The busiest core over the window.
-    pub(super) core: f64,
-    /// Its soft and hard interrupts.
-    pub(super) softirq: f64,
-    /// The busiest thread of ours.
-    pub(super) thread: f64,
-    /// The share of what is burnt that others burn.
-    pub(super) others: f64,
-    pub(super) mean: f64,
-}
-
-impl Load {
-    pub(super) fn of(window: &CpuWindow) -> Self {
-        let is_ours = |p: &&ProcessShare| ours(p);
-        let burnt: f64 = window.cores.iter().map(CoreShare::busy).sum();
-        let others: f64 = window.processes.iter().filter(|p| foreign(p)).map(|p| p.cores).sum();
-        let busiest = window.busiest().copied().unwrap_or_default();
-        let threads = window.processes.iter().filter(is_ours).map(|p| p.busiest_thread);
-        Self {
-            throttled: window.throttled.measured().copied().unwrap_or(0.0),
-            run_delay: window.run_delay.measured().copied().unwrap_or(0.0),
-            core: busiest.busy(),
-            softirq: busiest.softirq + busiest.irq,
-            thread: threads.fold(0.0, f64::max),
-            others: if burnt > 0.0 { others / burnt } else { 0.0 },
-            mean: window.mean_busy(),
-        }
-    }
-
-    pub(super) fn starved(self) -> bool {
-        self.throttled >= limits::THROTTLED || self.run_delay >= limits::RUN_DELAY
-    }
-
-    pub(super) fn core_full(self) -> bool {
-        self.core >= limits::CORE_FULL || self.thread >= limits::CORE_FULL
-    }
-
-    pub(super) fn background(self) -> bool {
-        self.others >= limits::OTHERS_BURN && (self.core_full() || self.starved()) && self.throttled < limits::THROTTLED
-    }
-
-    /// Whether the host can do no more, whoever burns it.
-    pub(super) fn full(self) -> bool {
-        self.starved() || self.core_full()
     }
 }

@@ -32,6 +32,7 @@ fn blame(seen: &Seen<'_>, hit: &Hit) -> String {
         "disk.nas-read" => format!("NAS disk read{under}"),
         "disk.pc-write" => format!("PC disk write{under}"),
         "disk.pc-read" => format!("PC disk read{under}"),
+        _ if hit.title.is_some() => hit.title.clone().unwrap_or_default(),
         other => {
             let title = other.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(other, |doc| doc.title);
             match role {
@@ -176,6 +177,8 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
     let near = answer.state == State::Near;
     let measured =
         [Role::Pc, Role::Nas].into_iter().any(|role| seen.transfer(role, true).or(seen.transfer(role, false)).is_some());
+    let in_memory = |role: &Role| seen.in_memory(*role);
+    let memory: Vec<&str> = ROLES.into_iter().filter(in_memory).map(Role::title).collect();
     let both = answers.iter().all(|answer| matches!(answer.state, State::Healthy | State::Near));
     let mut sure = match (near, seen.inferred || !measured || !both) {
         (true, _) => Confidence::Low,
@@ -189,11 +192,19 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
     let class =
         if seen.inferred { format!("a {line} link (read off the rate; no port tells)") } else { format!("a {line} link") };
     let mut text = format!("Healthy: {} ({rate}) is {} of what {class} can carry.", bytes(rate), percent(share));
-    text.push_str(match (near, measured) {
-        (true, _) => " What is missing has no evidence of a fault.",
-        (false, true) => " Disks and protocols keep up; only a faster link would be faster.",
-        (false, false) => " Only a faster link would be faster; the disks were not measured.",
+    let busy = rank::loads(seen, answer.direction).any(|load| load.full() || load.robbed());
+    text.push_str(match (near, busy, measured) {
+        (true, true, _) => " What is missing has no evidence of a fault; a host was busy meanwhile, which measures low.",
+        (true, false, _) => " What is missing has no evidence of a fault.",
+        (false, _, true) => " Disks and protocols keep up; only a faster link would be faster.",
+        (false, _, false) if memory.is_empty() => " Only a faster link would be faster; the disks were not measured.",
+        (false, _, false) => " Only a faster link would be faster.",
     });
+    text.extend(
+        (!memory.is_empty()).then(|| {
+            format!(" The directory of the {} is memory (tmpfs): no disk was measured there.", memory.join(" and the "))
+        }),
+    );
     let mut verdict = plain(Status::Healthy, Component::None, AT_LINE_RATE, sure, text);
     verdict.rate_bps = answer.rate;
     verdict
@@ -274,6 +285,7 @@ fn processor(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     if !windows.iter().any(|(_, load)| load.full()) {
         say("cpu.network-stack-core", format!("The busiest core, at the {}, was {} busy.", role.title(), percent(load.core)));
     } else if seen.ways.iter().all(|way| way.best.is_some() && !way.gap()) {
-        say("cpu.network-stack-core", "A core was full, and yet the line is full too.".to_owned());
+        let what = if windows.iter().any(|(_, load)| load.core_full()) { "A core was full" } else { "Threads waited for a core" };
+        say("cpu.network-stack-core", format!("{what}, and yet the line is full too."));
     }
 }

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Other programs use up the processor",
         meaning: "The processor is full, but not with the transfer: something else runs there (indexing, transcoding, a backup, a virtual machine).",
-        detected: "Full cores or waiting threads while most of what is burnt belongs to other processes.",
+        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire.",
         fix: "Stop or move the named program, or run it at another time, and measure again.",
     },
     check,
@@ -46,6 +46,7 @@ fn loaded(way: &Way<'_>, role: Role) -> Option<Hit> {
                 most.name,
                 most.cores
             ))
+            .soft()
             .also(load.starved().then(|| format!("Our threads waited for a core for {} of the time.", percent(load.run_delay))))
             .also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps)))
             .advise("Stop the named program or let it run at another time, then measure again."),

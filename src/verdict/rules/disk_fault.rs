@@ -5,6 +5,7 @@ use super::super::limits;
 use super::super::seen::Seen;
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
+use crate::model::copy::{FileSet, LaneKind, Place};
 use crate::model::storage::{Device, DeviceKind};
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
@@ -19,6 +20,16 @@ pub(super) const RULES: &[Rule] = &[
             fix: "Replace the missing disk first; let the resync end and measure again.",
         },
         check,
+    },
+    Rule {
+        doc: RuleDoc {
+            code: "disk.sync-writes",
+            title: "The filesystem is mounted synchronously",
+            meaning: "Every write waits until the data is on the disk, so programs that write in pieces are far slower than the disk.",
+            detected: "The mount option sync under the directory, and writing through it is the limit: by our own buffered writing, or by a copy that stays clearly below what the disk sustains with direct writing.",
+            fix: "Mount without sync; programs that need safety ask for it themselves.",
+        },
+        check: elsewhere,
     },
     Rule {
         doc: RuleDoc {
@@ -63,6 +74,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         hits.extend(full(role, device));
         for (direction, part, write) in uses(role) {
             hits.extend(attachment(seen, role, device, (direction, part, write)));
+            hits.extend(sync_writes(seen, role, device, (direction, part, write)));
             hits.extend(processor(seen, role, device, (direction, part, write)));
         }
     }
@@ -107,6 +119,28 @@ fn raid(role: Role, device: &Device) -> Vec<Hit> {
                 })
         })
         .collect()
+}
+
+fn sync_writes(seen: &Seen<'_>, role: Role, device: &Device, (direction, part, write): (Direction, Part, bool)) -> Option<Hit> {
+    if !write || !device.options.iter().any(|option| option == "sync") {
+        return None;
+    }
+    let own = seen.transfer(role, true)?;
+    let raw = seen.copied(LaneKind::Raw, direction, (Place::Memory, Place::Disk), FileSet::Large);
+    let slower = raw.filter(|raw| raw.as_f64() < limits::ALIKE * own.sustained_bytes_per_s.bits().as_f64());
+    // Direct writing waits for the disk with and without the option: only a slower copy tells then.
+    if own.method.contains("O_DIRECT") && slower.is_none() {
+        return None;
+    }
+    let copy = slower.map(|raw| format!("A copy moves {}, the disk sustains {}.", raw.bytes(), own.sustained_bytes_per_s));
+    Some(
+        Hit::new("disk.sync-writes", role, Explains::Part(part))
+            .towards(direction)
+            .weight(0.8, 1)
+            .shows(format!("The {}'s directory lies on {}, mounted with the option sync.", role.title(), device.filesystem))
+            .also(copy)
+            .advise("Mount without sync; programs that need safety ask for it themselves."),
+    )
 }
 
 fn full(role: Role, device: &Device) -> Option<Hit> {

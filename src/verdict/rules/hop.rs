@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "A hop between the hosts is slower than their links",
         meaning: "Both hosts linked fast, yet TCP runs flat at exactly what a slower Ethernet carries: some cable, switch port or router between them is of that speed.",
-        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no processor was full, no window closed and no other cause fits.",
+        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no processor was full, no window closed and no other cause fits. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
         fix: "Look at the speed of every switch port on the way; the slow one is a port that linked low, an old switch, or an uplink.",
     },
     check,
@@ -36,10 +36,22 @@ fn class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
     passes.filter(|pass| flat(pass)).find_map(|pass| ideal::snap(pass.goodput_bps, seen.mtu, seen.ip))
 }
 
+/// The class that one direction comes near to, on hosts too busy for a level rate.
+fn near_class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
+    ideal::snap_loosely(way.rate()?, seen.mtu, seen.ip)
+}
+
 fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
     let line = seen.line?;
-    let class = class(seen, way).filter(|class| class.as_f64() * limits::WORTH < line.as_f64())?;
+    let level = class(seen, way);
+    let back = seen.ways.iter().find(|other| other.direction != way.direction)?;
+    let class_back = super::hop::class(seen, back).or_else(|| near_class(seen, back));
+    // A rate that only comes near a class is a hint where the other direction says the same.
+    let class = level.or_else(|| near_class(seen, way).filter(|near| Some(*near) == class_back))?;
+    if class.as_f64() * limits::WORTH >= line.as_f64() {
+        return None;
+    }
     // A bundle at one link's rate is no slower hop.
     if seen.ends.iter().any(|end| end.flow.is_some_and(|flow| flow == class)) {
         return None;
@@ -50,17 +62,24 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     if closed || loads.iter().any(|load| load.starved()) {
         return None;
     }
-    let back = seen.ways.iter().find(|other| other.direction != way.direction);
-    let alike = back.and_then(|back| super::hop::class(seen, back)) == Some(class);
+    let alike = class_back == Some(class);
+    let level_back = super::hop::class(seen, back) == Some(class);
     let both = alike.then(|| "Both directions run at that level.".to_owned());
     // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
-    let weight = if alike { 0.9 } else { 0.68 } - if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
+    let full = if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
+    let (weight, kinds) = match (level.is_some(), level_back) {
+        (true, _) => (if alike { 0.9 } else { 0.68 } - full, 1),
+        (false, true) => (0.75 - full, 1),
+        (false, false) if full > 0.0 => return None,
+        (false, false) => (0.58, 0),
+    };
+    let word = if level.is_some() { "is level at" } else { "comes near to" };
     Some(
         Hit::tcp(CODE, Where::Path, way.direction)
-            .weight(weight, 1)
+            .weight(weight, kinds)
             .relieved(way.wire)
             .shows(format!(
-                "{}: {} is level at what a {class} link carries at MTU {}, while the line is {line}.",
+                "{}: {} {word} what a {class} link carries at MTU {}, while the line is {line}.",
                 way.direction.arrow(),
                 pass.goodput_bps,
                 seen.mtu

@@ -62,6 +62,10 @@ pub(in super::super) struct Hit {
     pub(in super::super) relieved: Option<BitRate>,
     /// It holds for one stream, as copies use, even where several together do better.
     pub(in super::super) one_flow: bool,
+    /// Busy hosts show it without harm: it explains a rate clearly below the line, never one near it.
+    pub(in super::super) soft: bool,
+    /// What is to blame, where the title of the code says less than is known.
+    pub(in super::super) title: Option<String>,
 }
 
 impl Hit {
@@ -78,6 +82,8 @@ impl Hit {
             advice: Vec::new(),
             relieved: None,
             one_flow: false,
+            soft: false,
+            title: None,
         }
     }
 
@@ -117,6 +123,16 @@ impl Hit {
         self
     }
 
+    pub(super) fn soft(mut self) -> Self {
+        self.soft = true;
+        self
+    }
+
+    pub(super) fn titled(mut self, title: String) -> Self {
+        self.title = Some(title);
+        self
+    }
+
     pub(super) fn relieved(mut self, rate: Option<BitRate>) -> Self {
         self.relieved = rate;
         self
@@ -144,6 +160,9 @@ const RULES: &[&[Rule]] = &[
     super::tcp_window::RULES,
     super::lag::RULES,
     super::hop::RULES,
+    super::routed::RULES,
+    super::busy_link::RULES,
+    super::offloads::RULES,
     super::stack_core::RULES,
     super::background_load::RULES,
     super::disk_rate::RULES,

@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Packets get lost on the way",
         meaning: "TCP takes every lost packet for a full path and slows down, so a little loss costs much speed. Loss in one direction only points at a switch, a module or a cable on that side.",
-        detected: "Segments that had to be sent again (0.5 % and more) together with a rate clearly below what the line, the other direction or several streams reach. Many retransmissions at line rate are no fault.",
+        detected: "Segments that had to be sent again (0.5 % and more) together with a rate clearly below what the line, the other direction or several streams reach; the rate is that of one stream, as a copy has, where that stream loses too. Many retransmissions at line rate are no fault.",
         fix: "Look at error and drop counters of each switch port, replace cable and module on the lossy side, enable flow control where a fast port feeds a slow one.",
     },
     check,
@@ -43,13 +43,17 @@ fn lossy(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     // Copies use one stream: what it loses counts even where several together fill the line.
     let single = way.single.filter(|pass| costs(pass, limits::LOSS_COSTS * 0.9)).and_then(lost);
     let best = way.best.filter(|pass| costs(pass, limits::LOSS_COSTS)).and_then(lost);
-    let share = best.or(single)?;
-    let pass = if best.is_some() { way.best } else { way.single }?;
+    let (pass, share) = match (way.single.zip(single), way.best.zip(best)) {
+        (Some(single), _) => single,
+        (None, best) => best?,
+    };
+    // Several streams that overrun a queue which one stream does not are the measurement's own loss.
+    let own = pass.streams > 1 && way.single.and_then(|pass| Sums::of(pass).retransmits).is_some_and(|s| s < limits::LOSS_SHARE);
     let other = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
     let one_sided = other.and_then(|other| Sums::of(other).retransmits).filter(|back| back * limits::ONE_SIDED < share);
     let one_sided = one_sided.map(|back| format!("The other direction sends again only {}.", percent(back)));
     let mut hit = Hit::tcp(CODE, Where::Path, way.direction)
-        .weight(0.75, 1)
+        .weight(if own { 0.55 } else { 0.75 }, 1)
         .shows(format!(
             "{}: {} of the segments had to be sent again, and {} arrive{}.",
             way.direction.arrow(),
@@ -61,6 +65,10 @@ fn lossy(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         .also(one_sided)
         .advise("Read the error and drop counters of the switch ports on the way.")
         .advise("Replace the cable and the module on the side that receives, one after the other, and measure again.");
-    hit.one_flow = best.is_none();
+    let one_flow = way.best.filter(|best| best.goodput_bps > pass.goodput_bps);
+    if let Some(best) = one_flow {
+        hit = hit.shows(format!("{} streams together reach {}.", best.streams, best.goodput_bps));
+    }
+    hit.one_flow = one_flow.is_some();
     Some(hit)
 }

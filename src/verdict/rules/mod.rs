@@ -3,6 +3,7 @@
 //! A check looks at the facts and offers explanations ([`Hit`]); whether one is needed, the ladder says.
 
 mod background_load;
+mod busy_link;
 mod cable_errors;
 mod detour;
 mod disk_fault;
@@ -20,7 +21,9 @@ mod loss;
 mod mtu_black_hole;
 mod mtu_mismatch;
 mod nic_bus;
+mod offloads;
 mod outcomes;
+mod routed;
 mod server_core;
 mod small_files;
 mod speed_step;
@@ -28,6 +31,8 @@ mod ssh;
 mod stack_core;
 mod tcp_window;
 
+#[cfg(test)]
+mod noise_tests;
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,7 @@ use crate::model::copy::{FileSet, LaneKind};
 use crate::model::cpu::CpuWindow;
 use crate::model::finding::Where;
 use crate::model::{Direction, Role};
+use crate::units::BitRate;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -16,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
             code: "cpu.ssh-encryption",
             title: "SSH's encryption fills a processor core",
             meaning: "One SSH connection encrypts on one core. When that core is full the copy cannot go faster, whatever disks and cable could do.",
-            detected: "The copy through SSH is clearly slower than the same copy over plain TCP, and ssh or sshd used a whole core at one end meanwhile. What one core gives with each cipher was measured beside it.",
+            detected: "The copy through SSH is clearly slower than the same copy over plain TCP, and ssh or sshd used a whole core at one end meanwhile, or all cores there were taken and mostly by SSH, or at the cost for each byte a whole core would still give less than plain TCP. What one core gives with each cipher was measured beside it.",
             fix: "A cipher that suits the processor: AES-GCM where it has AES instructions, ChaCha20 where not; or another protocol in a trusted network.",
         },
         check,
@@ -84,15 +85,29 @@ impl Used {
         let crowded = self.taken >= limits::CORES_TAKEN && self.part >= limits::OTHERS_BURN;
         self.fullest >= limits::CIPHER_FULL || crowded
     }
+
+    /// What a whole core would give at the cost for each byte that was seen, where that is less than what lies
+    /// below: then the cipher binds, even though waiting for its pipe left the process some time.
+    fn bound(self, step: &LaneStep<'_>) -> Option<BitRate> {
+        let known = self.fullest >= limits::COST_SHARE;
+        let whole = step.rate.scale(1.0 / self.fullest.max(limits::COST_SHARE));
+        (known && whole < step.expected).then_some(whole)
+    }
 }
 
 fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Option<Hit> {
     let ends = [(Role::Pc, step.copied.cpu_pc.measured()), (Role::Nas, step.copied.cpu_nas.measured())];
     let known: Vec<_> = ends.into_iter().filter_map(|(role, cpu)| cpu.map(|cpu| (role, used(cpu)))).collect();
-    let (role, used) = known.into_iter().max_by(|a, b| a.1.fullest.total_cmp(&b.1.fullest))?;
-    if !used.is_full() {
+    let order = |used: &Used| (used.is_full(), used.bound(step).is_some());
+    let (role, used) =
+        known.into_iter().max_by(|a, b| order(&a.1).cmp(&order(&b.1)).then(a.1.fullest.total_cmp(&b.1.fullest)))?;
+    let bound = used.bound(step);
+    if !used.is_full() && bound.is_none() {
         return None;
     }
+    let bound = bound.map(|whole| {
+        format!("At that cost a whole core gives {}, less than the {} below it.", bytes(whole), bytes(step.expected))
+    });
     let word = if direction == Direction::Upload { "cipher_upload" } else { "cipher_download" };
     let lane = seen.copy()?.lanes.iter().filter(|lane| lane.kind == step.kind).min_by_key(|lane| lane.rungs.len())?;
     let cipher = lane.fact(word).or_else(|| lane.fact("cipher"));
@@ -112,7 +127,7 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
         Hit::new("cpu.ssh-encryption", role, Explains::Part(Part::Lane(step.kind)))
             .towards(direction)
             .lane(step.kind)
-            .weight(0.9, 2)
+            .weight(if used.is_full() { 0.9 } else { 0.7 }, if used.is_full() { 2 } else { 0 })
             .relieved(Some(step.expected))
             .shows(format!("{}: SSH moves {}, without it {} pass.", direction.arrow(), bytes(step.rate), bytes(step.expected)))
             .shows(format!(
@@ -122,6 +137,7 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
                 cipher.map(|c| format!(" with {c}")).unwrap_or_default(),
                 percent(used.taken.min(1.0))
             ))
+            .also(bound)
             .also(ceiling)
             .advise(advice)
             .advise("In a trusted network another protocol (SMB, NFS, rsync without SSH) avoids the cipher."),

@@ -1,0 +1,100 @@
+//! How loaded a host was during a window, and by whom.
+
+use super::limits;
+use crate::model::cpu::{CoreShare, CpuWindow, ProcessShare};
+
+fn ours(process: &ProcessShare) -> bool {
+    process.ours || process.name.starts_with("weaklink")
+}
+
+/// Whether a process burns for somebody else: the kernel's own threads may well work for us.
+pub(super) fn foreign(process: &ProcessShare) -> bool {
+    let kernel = ["ksoftirqd", "kworker", "irq/", "napi/", "rcu_", "migration"];
+    !ours(process) && !kernel.iter().any(|start| process.name.starts_with(start))
+}
+
+/// How loaded a host was.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) throttled: f64,
+    pub(super) run_delay: f64,
+    /// The busiest core over the window.
+    pub(super) core: f64,
+    /// Its soft and hard interrupts.
+    pub(super) softirq: f64,
+    /// The busiest thread of ours.
+    pub(super) thread: f64,
+    /// The share of what is burnt that others burn.
+    pub(super) others: f64,
+    pub(super) mean: f64,
+    /// The share of all cores' time that the hypervisor gave to others.
+    pub(super) stolen: f64,
+    /// The share of the time in which threads waited is known.
+    waits_known: bool,
+}
+
+impl Load {
+    pub(super) fn of(window: &CpuWindow) -> Self {
+        let is_ours = |p: &&ProcessShare| ours(p);
+        let burnt: f64 = window.cores.iter().map(CoreShare::busy).sum();
+        let others: f64 = window.processes.iter().filter(|p| foreign(p)).map(|p| p.cores).sum();
+        let busiest = window.busiest().copied().unwrap_or_default();
+        let threads = window.processes.iter().filter(is_ours).map(|p| p.busiest_thread);
+        Self {
+            throttled: window.throttled.measured().copied().unwrap_or(0.0),
+            run_delay: window.run_delay.measured().copied().unwrap_or(0.0),
+            core: busiest.busy(),
+            softirq: busiest.softirq + busiest.irq,
+            thread: threads.fold(0.0, f64::max),
+            others: if burnt > 0.0 { others / burnt } else { 0.0 },
+            mean: window.mean_busy(),
+            stolen: window.cores.iter().map(|core| core.steal).sum::<f64>() / window.cores.len().max(1) as f64,
+            waits_known: window.run_delay.measured().is_some(),
+        }
+    }
+
+    pub(super) fn starved(self) -> bool {
+        self.throttled >= limits::THROTTLED || self.run_delay >= limits::RUN_DELAY
+    }
+
+    pub(super) fn core_full(self) -> bool {
+        self.core >= limits::CORE_FULL || self.thread >= limits::CORE_FULL
+    }
+
+    /// The share of all cores' time that is not free.
+    pub(super) fn taken(self) -> f64 {
+        self.mean + self.stolen
+    }
+
+    /// How much of the time the program was kept from running.
+    pub(super) fn starvation(self) -> f64 {
+        self.throttled.max(self.run_delay).min(1.0)
+    }
+
+    /// Whether the program is kept from cores that have time: a quota, or a neighbour with precedence. Where
+    /// the cores are full with the network itself, waiting is a symptom of that.
+    pub(super) fn too_little(self) -> bool {
+        let own_work = self.core_full() && self.softirq >= limits::OTHERS_BURN;
+        let waits = self.run_delay >= limits::RUN_DELAY && self.taken() < limits::CORES_TAKEN && !own_work;
+        self.throttled >= limits::THROTTLED || waits
+    }
+
+    /// Whether other programs take the cores that ours would need.
+    pub(super) fn background(self) -> bool {
+        let crowded = self.taken() >= limits::CORES_TAKEN;
+        let beside = self.core_full() && (!self.waits_known || self.run_delay >= limits::SOME_DELAY);
+        // Threads that wait while most of the cores' time is free wait for a quota, not for the others.
+        let quota = self.run_delay >= limits::RUN_DELAY && self.taken() < limits::MOSTLY_FREE;
+        self.others >= limits::OTHERS_BURN && (crowded || beside) && !quota && self.throttled < limits::THROTTLED
+    }
+
+    /// Whether the host can do no more, whoever burns it.
+    pub(super) fn full(self) -> bool {
+        self.starved() || self.core_full()
+    }
+
+    /// Whether the hypervisor takes so much that no figure of this host is sure.
+    pub(super) fn robbed(self) -> bool {
+        self.stolen >= limits::STOLEN
+    }
+}
