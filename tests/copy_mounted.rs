@@ -89,7 +89,7 @@ fn content_that_changed_on_the_way_is_a_failed_comparison() {
     let rungs = lane.rungs();
     run(&mut lane, rungs[0]);
     let scratch = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
-    let large = scratch.join("large");
+    let large = scratch.join("weaklink-large");
     let mut data = std::fs::read(&large).unwrap();
     data[3] ^= 1;
     std::fs::write(&large, data).unwrap();

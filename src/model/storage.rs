@@ -8,6 +8,9 @@ use super::outcome::Outcome;
 use super::throughput::Bins;
 use crate::units::{ByteRate, ByteSize, Elapsed};
 
+/// Stands in the reason of a failed read whose content is not what was written, so that a rule can tell it from other failures.
+pub const CONTENT_DIFFERS: &str = "content differs";
+
 /// Both hosts' directories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageSection {

@@ -155,7 +155,7 @@ impl AgentSession {
 
     fn issue(&mut self, count: u32) -> Reply {
         if count > MOST_STREAMS {
-            return Reply::Refused(format!("{count} streams are more than the {} that an agent takes", MOST_STREAMS));
+            return Reply::Refused(format!("{count} streams are more than the {MOST_STREAMS} that an agent takes"));
         }
         let tokens: Result<Vec<Token>, SessionError> = (0..count).map(|_| random_token()).collect();
         match tokens {

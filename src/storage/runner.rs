@@ -13,7 +13,7 @@ use super::tree::Root;
 use super::workers::{self, Fault, Job};
 use crate::model::Outcome;
 use crate::model::cpu::CpuWindow;
-use crate::model::storage::{DeviceKind, DiskResult, Transfer};
+use crate::model::storage::{CONTENT_DIFFERS, DeviceKind, DiskResult, Transfer};
 use crate::pattern::Pattern;
 use crate::sys::{self, PREFIX, Scratch, Stop, file};
 use crate::units::{ByteSize, Elapsed};
@@ -149,7 +149,7 @@ fn write_fault(fault: &Fault) -> String {
             format!("the disk became full during the write test ({error}); the test file was removed, free some space")
         }
         Fault::Io(error) => format!("the test file could not be written: {error}"),
-        Fault::Content(at) => format!("the test file could not be written: content differs at byte {at}"),
+        Fault::Content(at) => format!("the test file could not be written: {CONTENT_DIFFERS} at byte {at}"),
     }
 }
 
@@ -200,7 +200,7 @@ pub fn read(written: &Written, budget: Duration, stop: &Stop, progress: &Progres
         Ok(series) => series,
         Err(Fault::Content(at)) => {
             return Outcome::failed(format!(
-                "content differs at byte {at} (or up to {} after): the storage does not return what was written",
+                "{CONTENT_DIFFERS} at byte {at} (or up to {} after): the storage does not return what was written",
                 ByteSize(plan::LARGEST)
             ));
         }

@@ -114,7 +114,7 @@ fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], (answer, at)
 fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
     let code = code(hit.code);
     let stalled = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
-    let stalled = stalled.filter(|_| hit.explains == Explains::Stops).map(|stream| stream.goodput_bps);
+    let stalled = stalled.filter(|_| hit.code == "network.mtu-black-hole").map(|stream| stream.goodput_bps);
     let touched = answers.iter().filter(|answer| hit.touches(answer.direction));
     let slowest = touched.filter_map(|answer| answer.rate.map(|rate| (rate, answer))).min_by_key(|(rate, _)| *rate);
     let rate = stalled.or(slowest.map(|(rate, _)| rate));

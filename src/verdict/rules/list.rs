@@ -146,6 +146,7 @@ impl Hit {
 
 /// Every rule. Several codes of one kind share a file and a check; then the check stands once.
 const RULES: &[&[Rule]] = &[
+    super::content::RULES,
     super::mtu_black_hole::RULES,
     super::mtu_mismatch::RULES,
     super::jumbo::RULES,

@@ -5,6 +5,7 @@
 mod background_load;
 mod busy_link;
 mod cable_errors;
+mod content;
 mod detour;
 mod disk_fault;
 mod disk_rate;

@@ -340,3 +340,25 @@ fn a_synchronous_mount_is_named_where_it_costs() {
     is(&mounted("async", 20.0), "disk.nas-write");
     is(&mounted("sync", 112.0), "none.at-line-rate");
 }
+
+#[test]
+fn data_that_comes_back_changed_is_the_verdict_whatever_the_speed() {
+    let differs = Outcome::failed("the content that came back differs from what was written");
+    let copy = said(1_000, |doc| {
+        let mut changed = rung(Upload, (Place::Memory, Place::Disk), FileSet::Large, 112.0);
+        changed.result.measured_mut().unwrap().verified_bytes = differs.clone().map(|()| ByteSize(0));
+        doc.lane(LaneKind::Raw, "raw tcp", &[]).rungs.push(changed);
+    });
+    is(&copy, "disk.content-differs");
+    let disk = said(1_000, |doc| {
+        let storage = doc.measurements.storage.measured_mut().unwrap();
+        storage.nas.measured_mut().unwrap().read = Outcome::failed("content differs at byte 4096");
+    });
+    is(&disk, "disk.content-differs");
+    assert_eq!(disk.r#where, Some(Where::Nas));
+    let unread = said(1_000, |doc| {
+        let storage = doc.measurements.storage.measured_mut().unwrap();
+        storage.nas.measured_mut().unwrap().read = Outcome::failed("the disk went away");
+    });
+    assert_ne!(unread.code.to_string(), "disk.content-differs");
+}
