@@ -108,8 +108,7 @@ impl Agent {
         let fault = |error| bind_fault(first, error);
         let listener = listener.map_err(fault)?;
         // Accepted sockets inherit it: a socket that began with BBR keeps BBR's pacing after a change.
-        let available = crate::cpu::describe().tcp.measured().map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
-        let congestion = crate::throughput::congestion_to_use(&available);
+        let congestion = Some(crate::throughput::CAPACITY_CONGESTION.to_owned());
         let _ = crate::throughput::prepare(&listener, &crate::throughput::SocketSpec { mss_clamp: None, congestion });
         let listener = TcpListener::from_std(listener).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;

@@ -100,10 +100,8 @@ pub struct ClientSession {
     pub interfaces: Vec<String>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
     pub mss_clamp: Option<u32>,
-    /// The congestion control for our sending.
+    /// The congestion control for both ends' sending.
     pub congestion: Option<String>,
-    /// The congestion control for the agent's sending.
-    pub congestion_nas: Option<String>,
     step: Step,
 }
 
@@ -203,7 +201,6 @@ impl ClientSession {
             interfaces: Vec::new(),
             mss_clamp: None,
             congestion: None,
-            congestion_nas: None,
             step: Step::Connect,
         })
     }

@@ -26,7 +26,7 @@ pub use progress::Progress;
 pub use receiver::{ReceiveSpec, receive};
 pub use schedule::Schedule;
 pub use sender::{SendSpec, send};
-pub use socket::{SocketSpec, adopt, congestion_to_use, connect, prepare};
+pub use socket::{CAPACITY_CONGESTION, SocketSpec, adopt, connect, prepare};
 pub use tcp_info::decode;
 
 #[cfg(test)]

@@ -56,14 +56,13 @@ pub fn adopt(stream: &TcpStream, spec: &SocketSpec) {
     wish(&SockRef::from(stream), spec);
 }
 
-/// The congestion control to measure with, out of those that the system has: CUBIC, or none for the system's own default.
+/// The congestion control to measure with: CUBIC. A system that does not have it, or does not let this user choose it (where it
+/// is missing in `tcp_allowed_congestion_control`), keeps its own, and the result says which ran.
 ///
 /// CUBIC is what nearly every NAS and PC runs, so its figure is the one that copies will see; BBR paces by its own model of the path
 /// and on a fast LAN gives less than the path can carry, which would be read as a slow path. Two runs compare only with one
 /// and the same.
-pub fn congestion_to_use(available: &[String]) -> Option<String> {
-    available.iter().find(|name| *name == "cubic").cloned()
-}
+pub const CAPACITY_CONGESTION: &str = "cubic";
 
 /// Asks for the congestion control unless it is in use already; a refusal is no failure.
 fn wish(socket: &Socket, spec: &SocketSpec) {

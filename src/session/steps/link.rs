@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::cpu::Sampler;
 use crate::model::cpu::CpuWindow;
 use crate::model::document::Document;
-use crate::model::host::Role;
 use crate::model::link::{HostLink, LinkSection};
 use crate::model::outcome::Outcome;
 use crate::session::around::tree;
@@ -14,6 +13,7 @@ use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::served::{AgentSession, blocking};
+use crate::throughput::CAPACITY_CONGESTION;
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 
@@ -63,19 +63,9 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     if let Some(link) = nas.measured_mut() {
         link.stated_speed_bps = session.settings.stated_nas;
     }
-    choose_congestion(session, document, &theirs.host.tcp);
+    let congestion = session.settings.congestion.clone().unwrap_or_else(|| CAPACITY_CONGESTION.to_owned());
+    session.congestion = Some(congestion);
     document.hosts.nas = Outcome::Measured(theirs.host);
     document.measurements.link = Outcome::Measured(LinkSection { pc, nas });
     Ok(Idle { pc: idle, nas: theirs.idle })
-}
-
-fn choose_congestion(session: &mut ClientSession, document: &Document, nas: &Outcome<crate::model::host::TcpSettings>) {
-    let choose = |settings: Option<&crate::model::host::TcpSettings>| match &session.settings.congestion {
-        Some(name) => Some(name.clone()),
-        None => settings.and_then(|tcp| crate::throughput::congestion_to_use(&tcp.congestion_available)),
-    };
-    let pc = document.hosts.of(Role::Pc).measured().and_then(|host| host.tcp.measured());
-    let (ours, theirs) = (choose(pc), choose(nas.measured()));
-    session.congestion = ours;
-    session.congestion_nas = theirs;
 }

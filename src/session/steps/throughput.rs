@@ -11,7 +11,7 @@ use crate::model::throughput::{DirectionThroughput, Pass, ReceiverEnd, RttSummar
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
-use crate::session::event::{Step, Watch};
+use crate::session::event::{Event, Step, Watch};
 use crate::session::served::{AgentSession, blocking};
 use crate::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, connect, receive, send};
 use crate::units::{BitRate, Elapsed};
@@ -141,7 +141,7 @@ async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pas
         tokens,
         duration_us: plan.time.into(),
         mss_clamp_bytes: plan.clamp,
-        congestion: session.congestion_nas.clone(),
+        congestion: session.congestion.clone(),
     });
     let echo = session.udp.as_ref().ok().map(|endpoint| {
         let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
@@ -170,6 +170,13 @@ async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pas
         Outcome::Measured(receiver) => receiver,
         Outcome::Skipped(why) | Outcome::Failed(why) => return Ok(Outcome::failed(why.reason)),
     };
+    if let (Some(asked), Some(ran)) = (&session.settings.congestion, sender.measured().and_then(|end| end.congestion.as_ref()))
+        && asked != ran
+    {
+        let end = plan.direction.sender().title();
+        let text = format!("The {end} cannot use the congestion control {asked} (not there, or not allowed): {ran} ran instead.");
+        session.events.tell(Event::Note(text));
+    }
     let mut pass = crate::throughput::assemble(plan.streams, sender, receiver, plan.clamp);
     pass.loaded_rtt = loaded;
     (pass.cpu_pc, pass.counters_pc) = (around.cpu, around.counters);

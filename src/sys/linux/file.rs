@@ -68,8 +68,19 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
 
 /// Asks the kernel to forget what it holds of the file; what is not yet on the disk stays.
 pub fn drop_cache(file: &File) -> io::Result<()> {
+    advise(file, 0, 0, libc::POSIX_FADV_DONTNEED)
+}
+
+/// Asks the kernel to begin to read a part of the file.
+pub fn read_ahead(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    advise(file, offset, len, libc::POSIX_FADV_WILLNEED)
+}
+
+fn advise(file: &File, offset: u64, len: u64, advice: libc::c_int) -> io::Result<()> {
+    let number = |value: u64| libc::off64_t::try_from(value).map_err(|_| io::ErrorKind::InvalidInput);
+    let (offset, len) = (number(offset)?, number(len)?);
     // SAFETY: the descriptor is open for the call, which touches no memory of ours.
-    match unsafe { libc::posix_fadvise64(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+    match unsafe { libc::posix_fadvise64(file.as_raw_fd(), offset, len, advice) } {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     }

@@ -82,6 +82,11 @@ pub fn drop_cache(_file: &File) -> io::Result<()> {
     unknown("drop a file from its cache")
 }
 
+/// Asks the system to begin to read a part of the file: not possible here.
+pub fn read_ahead(_file: &File, _offset: u64, _len: u64) -> io::Result<()> {
+    unknown("read a file ahead")
+}
+
 /// The numbers of the device that `path` is on: std does not tell.
 pub fn device_number(_path: &Path) -> io::Result<(u32, u32)> {
     unknown("tell which device a path is on")
