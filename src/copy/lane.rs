@@ -1,12 +1,10 @@
 //! The one seam between a copy and the way it is done.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::model::copy::{Copied, FileSet, LaneFact, LaneKind, Place};
 use crate::model::{Direction, Outcome, Source};
-use crate::sys::Stop;
+use crate::sys::{Progress, Stop};
 
 /// A way of copying files to and from a NAS. Calls block; they belong on a thread of their own.
 pub trait LaneDriver: Send {
@@ -68,27 +66,6 @@ impl RungPlan {
                 ]
             })
             .collect()
-    }
-}
-
-/// The bytes that were moved so far, for whoever draws the progress.
-#[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicU64>);
-
-impl Progress {
-    /// A count that begins at zero.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Counts further `bytes`.
-    pub fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// The bytes so far.
-    pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }
 

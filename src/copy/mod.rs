@@ -20,8 +20,9 @@ mod series;
 mod sink;
 pub mod ssh;
 
+pub use crate::sys::Progress;
 pub use fileset::CopySpec;
-pub use lane::{LaneDriver, Opened, Progress, RungPlan};
+pub use lane::{LaneDriver, Opened, RungPlan};
 
 pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};

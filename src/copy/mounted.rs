@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::fileset::{CopySpec, LARGE_NAME, is_small_name, small_name, small_offset, small_sizes};
-use super::lane::{LaneDriver, Opened, Progress, RungPlan, STOPPED};
+use super::lane::{LaneDriver, Opened, RungPlan, STOPPED};
 use super::mounts::{Described, describe, find, parse};
 use super::place::ReadProof;
 use super::series::{Checker, RateOf, Series, per_file};
@@ -17,7 +17,7 @@ use crate::model::copy::{Copied, FileSet, LaneFact, LaneKind, Place};
 use crate::model::{Direction, Outcome};
 use crate::pattern::Pattern;
 use crate::sys::file::room;
-use crate::sys::{PREFIX, Scratch, Stop, sweep};
+use crate::sys::{PREFIX, Progress, Scratch, Stop, sweep};
 use crate::units::ByteSize;
 
 /// One read or write, bytes: what file managers and `cp` use, or near it.

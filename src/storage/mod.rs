@@ -14,6 +14,7 @@ pub mod series;
 pub mod tree;
 pub mod workers;
 
+pub use crate::sys::Progress;
 pub use device::describe;
-pub use plan::{Progress, allowance};
+pub use plan::allowance;
 pub use runner::{CpuWatch, RunSpec, Spec, Written, read, run, write};

@@ -1,7 +1,5 @@
 //! Pure: how much may be written, and how large the next request is.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sys::Room;
@@ -34,27 +32,6 @@ const WINDOW: Duration = Duration::from_millis(500);
 pub const WINDOW_LEAST: u64 = 8 << 20;
 /// … and no more, which a disk that turned slow meanwhile would not finish soon, nor a small host hold.
 const WINDOW_MOST: u64 = 64 << 20;
-
-/// The bytes done so far, for display; clones share the number.
-#[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicU64>);
-
-impl Progress {
-    /// Nothing done yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// `bytes` more are done.
-    pub fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// What is done so far, written and read.
-    pub fn bytes(&self) -> ByteSize {
-        ByteSize(self.0.load(Ordering::Relaxed))
-    }
-}
 
 /// How many of `max_bytes` may be written so that a reserve stays free: 5 % but no more than 16 GiB and at least 256 MiB, on a small
 /// filesystem a quarter of it instead. Without `room` (the system does not tell) at most 256 MiB.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::counters::{Counted, Meter, Way};
 use super::device::{self, Site};
-use super::plan::{self, Progress, UNIT};
+use super::plan::{self, UNIT};
 use super::series::{self, Series};
 use super::tree::Root;
 use super::workers::{self, Fault, Job};
@@ -15,7 +15,7 @@ use crate::model::Outcome;
 use crate::model::cpu::CpuWindow;
 use crate::model::storage::{CONTENT_DIFFERS, DeviceKind, DiskResult, Transfer};
 use crate::pattern::Pattern;
-use crate::sys::{self, PREFIX, Scratch, Stop, file};
+use crate::sys::{self, PREFIX, Progress, Scratch, Stop, file};
 use crate::units::{ByteSize, Elapsed};
 
 /// Requests under way at once: with one, a RAID or an NVMe disk idles between two; more than four gave no more.
@@ -313,7 +313,7 @@ mod tests {
         let write = result.write.measured().unwrap();
         assert_eq!(write.bytes, ByteSize(plan::LEAST));
         assert!(write.bins.bytes.iter().sum::<u64>().abs_diff(plan::LEAST) <= 1);
-        assert!(progress.bytes() >= write.bytes);
+        assert!(progress.bytes() >= write.bytes.0);
         // Where the file cannot be dropped from memory, the read is refused; it is never a wrong figure.
         match &result.read {
             Outcome::Measured(read) => assert_eq!(read.bytes, write.bytes),
@@ -371,7 +371,7 @@ mod tests {
         let job = Job { pattern: &pattern, total: 20 * UNIT, lanes: 1, budget: SHORT, stop: &stop, progress: &progress };
         let series = workers::write_buffered(&job, || file::reopen(&path)).unwrap();
         drop(file);
-        assert_eq!((series.bytes(), progress.bytes()), (20 * UNIT, ByteSize(20 * UNIT)));
+        assert_eq!((series.bytes(), progress.bytes()), (20 * UNIT, 20 * UNIT));
         assert!(pattern.check(0, &fs::read(&path).unwrap()));
     }
 

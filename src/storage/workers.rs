@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::plan::{self, LARGEST, Progress, UNIT};
+use super::plan::{self, LARGEST, UNIT};
 use super::series::Series;
 use crate::pattern::Pattern;
-use crate::sys::{Stop, file};
+use crate::sys::{Progress, Stop, file};
 
 /// The memory of a direct transfer must be aligned to the device's sectors; a page is more than any asks for.
 const ALIGN: usize = 4096;

@@ -14,9 +14,11 @@ mod portable;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 use portable as imp;
 
+mod progress;
 mod scratch;
 mod stop;
 
+pub use progress::Progress;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
 pub use stop::Stop;
 

@@ -21,8 +21,8 @@ mod sender;
 mod socket;
 mod tcp_info;
 
+pub use crate::sys::Progress;
 pub use meter::{BIN, Meter, assemble, goodput, steady};
-pub use progress::Progress;
 pub use receiver::{ReceiveSpec, receive};
 pub use schedule::Schedule;
 pub use sender::{SendSpec, send};

@@ -1,27 +1,6 @@
-//! The bytes moved so far: for the display, and between the stream threads and the one that looks.
+//! The bytes moved so far, between the stream threads and the one that looks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The bytes that a running pass has moved, all streams together; renewed about ten times a second.
-#[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicU64>);
-
-impl Progress {
-    /// Nothing moved yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The bytes so far.
-    pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set(&self, bytes: u64) {
-        self.0.store(bytes, Ordering::Relaxed);
-    }
-}
 
 /// One stream's counter on cache lines of its own: a thread that counts must not slow down its neighbour.
 ///

@@ -10,10 +10,11 @@ use socket2::SockRef;
 
 use super::low_water::LowWater;
 use super::meter::{BIN, Meter, cpu_sum};
-use super::progress::{Counter, Progress, counters, total};
+use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
 use super::{socket, tcp_info};
 use crate::model::throughput::ReceiverEnd;
+use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::ByteSize;
 

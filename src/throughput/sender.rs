@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use super::meter::{BIN, cpu_sum};
-use super::progress::{Counter, Progress, counters, total};
+use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
 use super::socket::{self, SocketSpec};
 use super::tcp_info;
 use crate::model::throughput::SenderEnd;
 use crate::pattern::Pattern;
+use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::{ByteSize, Elapsed};
 

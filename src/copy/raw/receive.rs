@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::spec::{BUFFER, End, FIRST_BYTE, GRACE, LAST_SYNC, LOOK, RawEnd, RawSpec, Sink, Way, blocked, failed};
-use crate::copy::lane::{Progress, STOPPED};
+use crate::copy::lane::STOPPED;
 use crate::copy::series::{Checker, Series};
 use crate::copy::sink::BoundedFile;
 use crate::model::outcome::Outcome;
+use crate::sys::Progress;
 use crate::sys::Stop;
 use crate::units::ByteSize;
 

@@ -9,11 +9,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::spec::{BUFFER, End, FIRST_BYTE, LOOK, RawEnd, RawSpec, Source, Way, blocked, failed};
-use crate::copy::lane::{Progress, STOPPED};
+use crate::copy::lane::STOPPED;
 use crate::copy::place::ReadProof;
 use crate::copy::series::Series;
 use crate::model::outcome::Outcome;
 use crate::pattern::Pattern;
+use crate::sys::Progress;
 use crate::sys::Stop;
 use crate::units::ByteSize;
 

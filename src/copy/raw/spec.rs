@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::copy::lane::Progress;
 use crate::copy::series::{RateOf, copied};
 use crate::model::copy::{Copied, Place};
 use crate::model::outcome::Outcome;
 use crate::model::throughput::Bins;
+use crate::sys::Progress;
 use crate::sys::Stop;
 use crate::units::{ByteSize, Elapsed};
 

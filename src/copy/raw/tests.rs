@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{RawEnd, RawSpec, Sink, Source, receive, send};
-use crate::copy::lane::Progress;
 use crate::model::copy::Place;
 use crate::model::outcome::Outcome;
 use crate::pattern::Pattern;
+use crate::sys::Progress;
 use crate::sys::Stop;
 use crate::units::ByteSize;
 

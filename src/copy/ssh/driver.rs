@@ -11,13 +11,13 @@ use super::scratch::RemoteScratch;
 use super::target::Target;
 use super::transfer::{Onto, Transfer};
 use crate::copy::fileset::{CopySpec, LARGE_NAME, SMALL_MAX, small_name, small_offset, small_sizes};
-use crate::copy::lane::{LaneDriver, Opened, Progress, RungPlan, STOPPED, fact};
+use crate::copy::lane::{LaneDriver, Opened, RungPlan, STOPPED, fact};
 use crate::copy::series::{Checker, RateOf, Series, per_file};
 use crate::model::copy::{Copied, FileSet, LaneFact, LaneKind, Place};
 use crate::model::outcome::Source;
 use crate::model::{Direction, Outcome};
 use crate::pattern::Pattern;
-use crate::sys::Stop;
+use crate::sys::{Progress, Stop};
 use crate::units::ByteSize;
 
 /// How much longer than its budget a copy may take: requests under way and the last sync.

@@ -11,9 +11,9 @@ use russh_sftp::protocol::{Data, FileAttributes, OpenFlags, Status, StatusCode};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::copy::lane::Progress;
 use crate::copy::series::{Checker, Series};
 use crate::pattern::Pattern;
+use crate::sys::Progress;
 use crate::sys::Stop;
 
 /// The most requests under way, as OpenSSH's own clients have it.

@@ -53,7 +53,7 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
             let progress = Progress::default();
             let watch: Watch = {
                 let progress = progress.clone();
-                Arc::new(move || progress.bytes().0)
+                Arc::new(move || progress.bytes())
             };
             session.events.part(Step::Storage, "the PC's directory", each * 2, Some(watch));
             let stop = session.stop.clone();
