@@ -286,3 +286,36 @@ fn a_file_that_is_no_report_is_one_clear_sentence() {
         assert_eq!(err.lines().count(), 1, "{name}: {err}");
     }
 }
+
+#[test]
+fn wrong_use_is_told_before_anything_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().to_str().unwrap();
+    for (args, word) in [
+        (vec!["run", "nas", "--code", CODE, "--dir", here], "--local"),
+        (vec!["run", "--local", "--max-data", "1"], "--max-data"),
+        (vec!["run", "--local", "-o", here], "directory"),
+        (vec!["run", "--local", "-o", "/nonexistent/weaklink/x.json"], "directory"),
+        (vec!["run", "--local", "--link-speed", "pc=fast"], "2.5G"),
+        (vec!["run", "--local", "--link-speed", "router=1G"], "pc=SPEED"),
+        (vec!["run", "nas", "--code", CODE, "--ssh", "-oProxyCommand=x"], "--ssh"),
+        (vec!["run", "nas:0", "--code", CODE], "nas:0"),
+    ] {
+        let begun = Instant::now();
+        let (code, out, err) = run(&args);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(word), "{args:?}: {err}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{args:?}");
+    }
+}
+
+#[test]
+fn a_second_run_right_after_the_first_is_served() {
+    let agent = Agent::start();
+    for _ in 0..2 {
+        let output = agent.client(&["--quick", "-q", "--json"]).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.stdout.is_empty(), "{err}");
+        assert_eq!(leftovers(&agent.share()), Vec::<PathBuf>::new(), "nothing is left when the client is back");
+    }
+}

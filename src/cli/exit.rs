@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::model::Document;
 use crate::model::finding::{Severity, Status};
+use crate::model::{Document, Outcome};
 use crate::session::SessionError;
 
 /// What a script may rely on.
@@ -29,9 +29,15 @@ impl From<Exit> for ExitCode {
 /// What a judged document means for a script.
 pub fn of_document(document: &Document) -> Exit {
     let costs = document.findings.iter().any(|finding| finding.severity >= Severity::Warning);
+    let lane_failed = document.measurements.copy.measured().is_some_and(|copy| {
+        copy.lanes
+            .iter()
+            .any(|lane| !lane.rungs.is_empty() && lane.rungs.iter().all(|rung| matches!(rung.result, Outcome::Failed(_))))
+    });
     match document.verdict.as_ref().map(|verdict| verdict.status) {
         Some(Status::Bottleneck) => Exit::Finding,
         Some(Status::Healthy | Status::Inconclusive) if costs => Exit::Finding,
+        Some(Status::Healthy) if lane_failed => Exit::CouldNot,
         Some(Status::Healthy) => Exit::Fine,
         Some(Status::Inconclusive) | None => Exit::CouldNot,
     }

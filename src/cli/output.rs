@@ -3,14 +3,40 @@
 use std::io::Write;
 use std::path::Path;
 
+use crate::cli::exit::Exit;
 use crate::model::Document;
 use crate::report::{Format, Style, render};
 
-/// Prints to stdout. A reader that went away (`| head`) is no error.
-pub fn print(text: &str) {
+/// Prints to stdout. A reader that went away (`| head`) is no error; another fault is told, and false.
+pub fn print(text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    let _ = stdout.flush();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write to standard output: {error}"));
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Prints a report to stdout; one that could not be written turns the exit code into that of a failure.
+pub fn print_report(text: &str, exit: Exit) -> Exit {
+    if print(text) || exit == Exit::Interrupted { exit } else { Exit::CouldNot }
+}
+
+/// Whether a report can be written to `path` later, asked before the time for measuring is spent.
+pub fn can_save(path: &Path) -> Result<(), String> {
+    let fault = |reason: &str| Err(format!("-o {}: {reason}", path.display()));
+    if path.is_dir() {
+        return fault("this is a directory; name a file in it");
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::metadata(parent) {
+        Ok(kind) if kind.is_dir() && !kind.permissions().readonly() => Ok(()),
+        Ok(kind) if kind.is_dir() => fault("its directory is read-only"),
+        Ok(_) => fault("what should be its directory is none"),
+        Err(error) => fault(&format!("its directory cannot be used: {error}")),
+    }
 }
 
 /// Prints a line to stderr.

@@ -44,7 +44,7 @@ impl Progress {
             Look::Nothing
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-            let template = "{bar:24} {msg}";
+            let template = "{bar:16} {wide_msg}";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("━╸ "));
             }
@@ -131,7 +131,7 @@ impl Drawing {
         }
         let left = self.expected.saturating_sub(self.begun.elapsed());
         if !self.expected.is_zero() {
-            text = format!("{text}  ({} s left)", left.as_secs());
+            text = format!("{text}  ({} s left at most)", left.as_secs());
             let done = self.begun.elapsed().as_secs_f64() / self.expected.as_secs_f64();
             bar.set_position((done.min(1.0) * 1000.0) as u64);
         }

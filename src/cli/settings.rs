@@ -8,11 +8,14 @@ use crate::copy::SshOptions;
 use crate::model::plan::{Depth, Workload};
 use crate::report::Style;
 use crate::session::{RunSettings, SshSettings};
-use crate::units::BitRate;
+use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
 
 /// The variable that holds a pairing code.
 const CODE_VARIABLE: &str = "WEAKLINK_CODE";
+
+/// Less says nothing about a disk: its own memory takes it in.
+const LEAST_DATA: ByteSize = ByteSize::mib(16);
 
 /// A code file is some dozens of bytes; more is another file.
 const CODE_FILE_MOST: u64 = 4096;
@@ -77,7 +80,7 @@ fn run_code(args: &RunArgs) -> Result<PairingCode, Unusable> {
             .take(CODE_FILE_MOST)
             .read_line(&mut text)
             .map_err(|e| unusable(format!("cannot read the code: {e}")))?;
-        (text, "your input".to_owned())
+        (text, "what was typed".to_owned())
     } else {
         return Err(unusable(format!(
             "the pairing code is missing: give it with --code-file FILE or in the environment variable {CODE_VARIABLE}; `weaklink serve` prints it on the NAS"
@@ -89,6 +92,12 @@ fn run_code(args: &RunArgs) -> Result<PairingCode, Unusable> {
 /// What `weaklink run` is to do, and the directory of a local agent.
 pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
+    if args.dir.is_some() && !args.local {
+        return Err(unusable("--dir goes with --local; the NAS's directory is named there, with `weaklink serve --dir`"));
+    }
+    if args.max_data < LEAST_DATA {
+        return Err(unusable(format!("--max-data {}: a disk test needs at least {LEAST_DATA}", args.max_data)));
+    }
     let (target, code, dir) = if args.local {
         let target = crate::session::dial::Target { host: "127.0.0.1".to_owned(), port: 0 };
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);

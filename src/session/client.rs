@@ -116,6 +116,8 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
     session.stop.set();
     if ended.is_none() {
         let _ = session.channel.send(&Request::Bye).await;
+        // The agent hangs up once its test files are gone and the next client may come.
+        let _ = tokio::time::timeout(GOODBYE, session.channel.receive()).await;
     }
     events.tell(Event::End);
     if let Some(error) = &ended {
@@ -143,6 +145,9 @@ fn fail_the_rest(document: &mut Document, error: &SessionError) {
     mend(&mut parts.copy, &text, &mut first);
     mend(&mut document.hosts.nas, &text, &mut first);
 }
+
+/// How long the agent may take to remove its test files: some gigabytes on a slow filesystem.
+const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Stands in parts of a document until they are measured.
 const NOT_YET: &str = "not measured yet";

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cli::args::JudgeArgs;
 use crate::cli::exit::{Exit, of_document};
-use crate::cli::output::{complain, print};
+use crate::cli::output::{complain, print_report};
 use crate::cli::settings;
 use crate::model::Document;
 use crate::report::{Format, render};
@@ -44,6 +44,5 @@ pub fn judge(args: &JudgeArgs) -> Exit {
     } else {
         render(&document, Format::Text, &settings::style(args.color))
     };
-    print(&text);
-    of_document(&document)
+    print_report(&text, of_document(&document))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::args::RunArgs;
 use crate::cli::exit::{Exit, of_document, of_error};
-use crate::cli::output::{complain, print, save, say};
+use crate::cli::output::{can_save, complain, print_report, save, say};
 use crate::cli::progress::Progress;
 use crate::cli::settings;
 use crate::model::Document;
@@ -22,6 +22,10 @@ pub fn run(args: &RunArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
+    if let Some(Err(reason)) = args.output.as_deref().map(can_save) {
+        complain(&reason);
+        return Exit::CouldNot;
+    }
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(exit) => return exit,
@@ -85,11 +89,11 @@ fn finish(args: &RunArgs, run: Run) -> Exit {
     if matches!(run.ended, Some(SessionError::Interrupted)) {
         complain(&"interrupted; nothing is left behind");
     }
-    if args.json {
-        print(&render(&document, Format::Json, &settings::file_style()));
-    } else if run.ended.is_none() {
-        print(&render(&document, Format::Text, &settings::style(args.color)));
-    }
+    let text = if args.json {
+        Some(render(&document, Format::Json, &settings::file_style()))
+    } else {
+        run.ended.is_none().then(|| render(&document, Format::Text, &settings::style(args.color)))
+    };
     let mut exit = match &run.ended {
         Some(error) => {
             if !matches!(error, SessionError::Interrupted) {
@@ -99,6 +103,9 @@ fn finish(args: &RunArgs, run: Run) -> Exit {
         }
         None => of_document(&document),
     };
+    if let Some(text) = text {
+        exit = print_report(&text, exit);
+    }
     if let Some(path) = &args.output {
         match save(&document, path, &settings::file_style()) {
             Ok(()) => say(&format!("The report is in {}.", path.display())),

@@ -48,8 +48,13 @@ pub fn serve(args: &ServeArgs) -> Exit {
         }
         print(&format!("Pairing code: {code}\n"));
         match &args.dir {
-            Some(dir) => print(&format!("Disk tests go to {} and are removed again.\n", dir.display())),
-            None => print("No --dir was given: no disk of this host will be tested.\n"),
+            Some(dir) => {
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+                print(&format!("Disk tests go to {} and are removed again.\n", dir.display()));
+            }
+            None => {
+                print("No --dir was given: no disk of this host will be tested.\n");
+            }
         }
         let stop = Stop::new();
         super::run::stop_on_signal(stop.clone());
@@ -62,7 +67,9 @@ pub fn serve(args: &ServeArgs) -> Exit {
 
 fn tell(event: AgentEvent) {
     match event {
-        AgentEvent::Listening(address) => print(&format!("listening on {address} (TCP and UDP); end with Ctrl-C\n")),
+        AgentEvent::Listening(address) => {
+            print(&format!("listening on {address} (TCP and UDP); end with Ctrl-C\n"));
+        }
         AgentEvent::Begin(peer) => say(&format!("{}: a diagnosis begins", peer.ip())),
         AgentEvent::End(peer, Ok(())) => say(&format!("{}: the diagnosis is complete", peer.ip())),
         AgentEvent::End(peer, Err(how)) => say(&format!("{}: the diagnosis ended early: {how}", peer.ip())),

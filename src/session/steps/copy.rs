@@ -11,7 +11,7 @@ use crate::model::outcome::Outcome;
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
-use crate::session::event::{Step, Watch};
+use crate::session::event::{Event, Step, Watch};
 use crate::session::served::{AgentSession, blocking, no_dir};
 use crate::session::steps::throughput::open;
 use crate::sys::{Scratch, Stop};
@@ -168,7 +168,9 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         let dir = dir.clone();
         blocking(move || {
             let scratch = ClientSession::scratch(&dir)?;
-            let allowed = crate::storage::allowance(crate::sys::file::room(scratch.path()).ok(), stored.0)?;
+            // Allowances come in whole mebibytes; one more than the file needs makes room for its last part.
+            let needed = ByteSize(stored.0 + ByteSize::mib(1).0);
+            let allowed = crate::storage::allowance(crate::sys::file::room(scratch.path()).ok(), needed.0)?;
             Ok::<_, String>((Arc::new(scratch), ByteSize(allowed)))
         })
         .await
@@ -285,6 +287,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
     match opened {
         Ok(opened) => lane.protocol = opened.protocol,
         Err(reason) => {
+            session.events.tell(Event::Note(format!("{}: this way of copying cannot be measured: {reason}", kind.word())));
             lane.protocol = Outcome::failed(reason.clone());
             lane.rungs = plans.iter().map(|plan| rung(*plan, Outcome::failed(reason.clone()))).collect();
             blocking(move || drop(driver)).await;
