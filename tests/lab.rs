@@ -177,3 +177,25 @@ fn a_full_disk_is_refused_before_anything_is_written() {
     assert!(reason.contains("free some space"), "{reason}");
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
+
+#[test]
+fn a_small_disk_is_never_filled() {
+    if !possible() {
+        return;
+    }
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lab = Lab::new(Mtus::all(1500)).unwrap();
+    let dir = lab.memory_dir("small", "100m").unwrap();
+    let mut command = lab.command("pc", env!("CARGO_BIN_EXE_weaklink"));
+    command.args(["run", "--local", "--quick", "--json", "-q", "--dir"]).arg(&dir);
+    let output = command.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lanes = report["measurements"]["copy"]["measured"]["lanes"].as_array().unwrap();
+    for rung in lanes.iter().flat_map(|lane| lane["rungs"].as_array().unwrap()) {
+        let reason = rung["result"]["failed"]["reason"].as_str().unwrap_or_default();
+        assert!(!reason.contains("space"), "{rung:#}");
+    }
+    let write = &report["measurements"]["storage"]["measured"]["nas"]["measured"]["write"]["measured"];
+    // A quarter of a small filesystem stays free.
+    assert!(write["bytes"].as_u64().unwrap() <= 75 << 20, "{write:#}");
+}

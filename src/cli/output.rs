@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cli::exit::Exit;
 use crate::model::Document;
-use crate::report::{Format, Style, render};
+use crate::report::{Format, Style, clean, render};
 
 /// Prints to stdout. A reader that went away (`| head`) is no error; another fault is told, and false.
 pub fn print(text: &str) -> bool {
@@ -39,10 +39,10 @@ pub fn can_save(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Prints a line to stderr.
+/// Prints a line to stderr. What a peer said may be part of it, so nothing in it reaches the terminal as a command.
 pub fn say(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    let _ = writeln!(stderr, "{text}");
+    let _ = writeln!(stderr, "{}", clean(text));
 }
 
 /// Says that the command failed, in one sentence.

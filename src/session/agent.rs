@@ -27,6 +27,9 @@ use crate::wire::{PairingCode, Reply, Request, Token};
 /// Connections that have not yet said who they are; more are turned away so that strangers cannot use up the memory.
 const STRANGERS: usize = 32;
 
+/// As many more may come from the host that is being served: the streams of one pass and some more.
+const FRIENDS: usize = 256;
+
 /// The time for a connection to say who it is.
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
@@ -140,6 +143,7 @@ impl Agent {
         }
         (self.shared.tell)(AgentEvent::Listening(self.address));
         let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let friends = Arc::new(Semaphore::new(FRIENDS));
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         while !stop.is_set() {
             let accepted = tokio::select! {
@@ -152,12 +156,16 @@ impl Agent {
                 continue;
             };
             let shared = Arc::clone(&self.shared);
-            let Ok(permit) = Arc::clone(&strangers).try_acquire_owned() else {
+            let peer = plain_socket(peer);
+            // Data connections come from the host that is being served: strangers must not take their places.
+            let served = lock(&shared.running).is_some_and(|(client, _)| client.ip() == peer.ip());
+            let permit = Arc::clone(&strangers).try_acquire_owned();
+            let permit = if served { permit.or_else(|_| Arc::clone(&friends).try_acquire_owned()) } else { permit };
+            let Ok(permit) = permit else {
                 tokio::spawn(turn_away(socket));
                 continue;
             };
             tokio::spawn(async move {
-                let peer = plain_socket(peer);
                 if let Some((session, channel)) = shared.meet(socket, peer).await {
                     drop(permit);
                     shared.diagnose(session, channel).await;
@@ -198,7 +206,22 @@ fn make_ready(dir: &Path) -> Result<Option<String>, SessionError> {
 }
 
 async fn turn_away(mut socket: TcpStream) {
-    let _ = timeout(Duration::from_secs(1), socket.write_all(&Hello::new(Kind::Overloaded).encode())).await;
+    let _ = timeout(Duration::from_secs(1), say_no(&mut socket, Kind::Overloaded)).await;
+}
+
+/// Says why not, and takes in what the other end has sent: closing with unread bytes would throw away our word.
+async fn say_no(socket: &mut TcpStream, why: Kind) -> io::Result<()> {
+    socket.write_all(&Hello::new(why).encode()).await?;
+    socket.shutdown().await?;
+    let mut rest = [0; 1024];
+    let mut taken = 0;
+    while taken < 16 * 1024 {
+        match socket.read(&mut rest).await? {
+            0 => break,
+            n => taken += n,
+        }
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -223,7 +246,7 @@ impl Shared {
                     peer,
                     "it speaks another version of the protocol; install the same weaklink at both ends".to_owned(),
                 ));
-                let _ = timeout(GREETING, socket.write_all(&Hello::new(Kind::OtherVersion).encode())).await;
+                let _ = timeout(GREETING, say_no(&mut socket, Kind::OtherVersion)).await;
                 None
             }
             Kind::Welcome | Kind::OtherVersion | Kind::WrongCode | Kind::Overloaded => None,

@@ -124,11 +124,12 @@ pub async fn greet(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Res
     let mut noise = builder(code, true).map_err(|e| noise_fault(&e))?;
     let mut buffer = vec![0; 1024];
     let len = noise.write_message(&[], &mut buffer).map_err(|e| noise_fault(&e))?;
-    within(async {
+    // An agent that turns us away has said why before it hung up: what it said is still there to be read.
+    let _ = within(async {
         socket.write_all(&Hello::new(Kind::Control).encode()).await?;
         write_frame(&mut socket, &buffer[..len]).await
     })
-    .await?;
+    .await;
     let mut hello = [0; HELLO_LEN];
     match within(socket.read_exact(&mut hello)).await {
         Ok(_) => {}
@@ -186,8 +187,14 @@ impl<Out: Message, In: Message> Channel<Out, In> {
         let (outbox, outgoing) = mpsc::channel(16);
         let (incoming, inbox) = mpsc::channel(16);
         let lost = Arc::new(Mutex::new(None));
-        tokio::spawn(write_all::<Out>(write, Arc::clone(&transport), outgoing));
-        tokio::spawn(read_all(read, transport, incoming, Arc::clone(&lost), stop.clone()));
+        let (writing, end) = (Arc::clone(&transport), End { lost: Arc::clone(&lost), stop: stop.clone() });
+        tokio::spawn(async move {
+            if let Err(how) = write_all::<Out>(write, writing, outgoing).await {
+                end.lose(how);
+            }
+        });
+        let end = End { lost: Arc::clone(&lost), stop: stop.clone() };
+        tokio::spawn(async move { end.lose(read_all(read, transport, incoming).await) });
         Self { outbox, inbox, lost, stop, _out: PhantomData }
     }
 
@@ -214,15 +221,30 @@ impl<Out: Message, In: Message> Channel<Out, In> {
     }
 }
 
+/// How a connection ended, for whoever asks, and the flag that tells everybody.
+struct End {
+    lost: Arc<Mutex<Option<String>>>,
+    stop: Stop,
+}
+
+impl End {
+    /// The first reason counts.
+    fn lose(&self, how: String) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(how);
+        self.stop.set();
+    }
+}
+
+/// Writes until nobody sends any more; the error says why the peer counts as lost.
 async fn write_all<Out: Message>(
     mut socket: OwnedWriteHalf,
     transport: Arc<StatelessTransportState>,
     mut outgoing: mpsc::Receiver<Vec<u8>>,
-) {
+) -> Result<(), String> {
     let mut ticks = interval(ALIVE_EVERY);
     let mut nonce = 0u64;
     let mut buffer = vec![0; 65_535];
-    let Ok(alive) = serde_json::to_vec(&Out::alive()) else { return };
+    let alive = serde_json::to_vec(&Out::alive()).map_err(|error| error.to_string())?;
     loop {
         let message = tokio::select! {
             message = outgoing.recv() => message,
@@ -230,51 +252,53 @@ async fn write_all<Out: Message>(
         };
         let Some(message) = message else { break };
         for packet in split(&message) {
-            let Ok(len) = transport.write_message(nonce, &packet, &mut buffer) else { return };
+            let len = transport.write_message(nonce, &packet, &mut buffer).map_err(|error| error.to_string())?;
             nonce += 1;
-            if write_frame(&mut socket, &buffer[..len]).await.is_err() {
-                return;
+            match timeout(LOST_AFTER, write_frame(&mut socket, &buffer[..len])).await {
+                Ok(Ok(())) => {}
+                // The reader sees how the connection ended, and says so better.
+                Ok(Err(_)) => return Ok(()),
+                Err(_) => return Err(format!("it took nothing for {} s", LOST_AFTER.as_secs())),
             }
         }
     }
     let _ = socket.shutdown().await;
+    Ok(())
 }
 
+/// Reads until the peer is lost; gives how.
 async fn read_all<In: Message>(
     mut socket: OwnedReadHalf,
     transport: Arc<StatelessTransportState>,
     incoming: mpsc::Sender<In>,
-    lost: Arc<Mutex<Option<String>>>,
-    stop: Stop,
-) {
+) -> String {
     let mut nonce = 0u64;
     let mut joiner = Joiner::default();
     let mut buffer = vec![0; 65_535];
-    let how = loop {
+    loop {
         let frame = match timeout(LOST_AFTER, read_frame(&mut socket)).await {
-            Err(_) => break format!("no sign of life for {} s; is the cable unplugged, or the host off?", LOST_AFTER.as_secs()),
-            Ok(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => break "it closed the connection".to_owned(),
-            Ok(Err(error)) => break format!("the connection broke: {error}"),
+            Err(_) => return format!("no sign of life for {} s; is the cable unplugged, or the host off?", LOST_AFTER.as_secs()),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => return "it closed the connection".to_owned(),
+            Ok(Err(error)) => return format!("the connection broke: {error}"),
             Ok(Ok(frame)) => frame,
         };
         let Ok(len) = transport.read_message(nonce, &frame, &mut buffer) else {
-            break "a packet was changed on the way".to_owned();
+            return "a packet was changed on the way".to_owned();
         };
         nonce += 1;
         match joiner.push(&buffer[..len]) {
-            Err(error) => break error.to_string(),
+            Err(error) => return error.to_string(),
             Ok(None) => {}
             Ok(Some(bytes)) => match serde_json::from_slice::<In>(&bytes) {
-                Err(error) => break format!("a message is not understood: {error}"),
+                Err(error) => return format!("a message is not understood: {error}"),
                 Ok(message) if message.is_alive() => {}
-                Ok(message) => {
-                    if incoming.send(message).await.is_err() {
-                        return;
-                    }
-                }
+                // One question, one answer: whoever has a queue full of messages waiting does not keep to that.
+                Ok(message) => match incoming.try_send(message) {
+                    Ok(()) => {}
+                    Err(mpsc::error::TrySendError::Full(_)) => return "it sends more than it was asked for".to_owned(),
+                    Err(mpsc::error::TrySendError::Closed(_)) => return "nobody listens any more".to_owned(),
+                },
             },
         }
-    };
-    *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
-    stop.set();
+    }
 }

@@ -146,6 +146,24 @@ fn fail_the_rest(document: &mut Document, error: &SessionError) {
     mend(&mut document.hosts.nas, &text, &mut first);
 }
 
+/// The time for the agent's first word after the greeting.
+const FIRST_WORD: Duration = Duration::from_secs(8);
+
+/// How long an answer may take: what was asked for, and room for a slow host. A disk may have to spin up (15 s) and to bring its
+/// last data down (10 s); everything else is a matter of a second or two even on a starved processor.
+fn patience(request: &Request) -> Duration {
+    let work = match request {
+        Request::SearchMtu { budget_us } => Duration::from(*budget_us),
+        Request::Pass(pass) => pass.duration_us.into(),
+        Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
+        Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
+        Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
+        Request::Room { .. } => Duration::from_secs(15),
+        _ => Duration::ZERO,
+    };
+    work + Duration::from_secs(15)
+}
+
 /// How long the agent may take to remove its test files: some gigabytes on a slow filesystem.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -166,7 +184,8 @@ impl ClientSession {
         let peer = plain_socket(stream.peer_addr().map_err(io_fault)?);
         let stop = Stop::new();
         let socket = TcpStream::from_std(stream).map_err(io_fault)?;
-        let mut channel = greet(socket, &settings.code, stop.clone()).await.map_err(|error| match error {
+        let greeting = greet(socket, &settings.code, stop.clone());
+        let mut channel = until_interrupted(&events.interrupt, greeting).await?.map_err(|error| match error {
             HandshakeError::Foreign => SessionError::Foreign { address: address.clone() },
             HandshakeError::OtherVersion(hello) => SessionError::OtherVersion {
                 address: address.clone(),
@@ -177,11 +196,15 @@ impl ClientSession {
             HandshakeError::Overloaded => SessionError::Overloaded { address: address.clone() },
             HandshakeError::Io(error) => SessionError::Connect { address: address.clone(), error },
         })?;
-        let first = channel.receive().await.map_err(|how| SessionError::Lost {
+        let during = "right after the greeting".to_owned();
+        let first = tokio::time::timeout(FIRST_WORD, channel.receive());
+        let first = until_interrupted(&events.interrupt, first).await?;
+        let first = first.map_err(|_| SessionError::Stuck {
             peer: Role::Nas.title(),
-            during: "right after the greeting".to_owned(),
-            how,
+            during: during.clone(),
+            seconds: FIRST_WORD.as_secs(),
         })?;
+        let first = first.map_err(|how| SessionError::Lost { peer: Role::Nas.title(), during, how })?;
         let (token, has_dir, udp_fault) = match first {
             Reply::Ready { udp, has_dir, udp_fault } => (udp, has_dir, udp_fault),
             Reply::Busy { peer, since_us } => {
@@ -259,6 +282,8 @@ impl ClientSession {
     /// Asks the agent and waits for its answer.
     pub async fn ask(&mut self, request: Request) -> Result<Reply, SessionError> {
         let during = format!("during the step \"{}\"", self.step.title());
+        let patience = patience(&request);
+        let stuck = SessionError::Stuck { peer: Role::Nas.title(), during: during.clone(), seconds: patience.as_secs() };
         let lost = |how| SessionError::Lost { peer: Role::Nas.title(), during, how };
         if let Err(how) = self.channel.send(&request).await {
             return Err(lost(how));
@@ -268,6 +293,10 @@ impl ClientSession {
             () = interrupted(&self.events.interrupt) => {
                 self.stop.set();
                 return Err(SessionError::Interrupted);
+            }
+            () = tokio::time::sleep(patience) => {
+                self.stop.set();
+                return Err(stuck);
             }
         };
         match reply {
@@ -332,6 +361,14 @@ async fn end_on_interrupt(interrupt: Stop, stop: Stop) {
             stop.set();
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits for `what`, unless the user wants to end.
+async fn until_interrupted<T>(interrupt: &Stop, what: impl Future<Output = T>) -> Result<T, SessionError> {
+    tokio::select! {
+        result = what => Ok(result),
+        () = interrupted(interrupt) => Err(SessionError::Interrupted),
     }
 }
 

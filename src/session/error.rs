@@ -92,6 +92,18 @@ pub enum SessionError {
         /// What was seen.
         how: String,
     },
+    /// The other end lives but does not answer.
+    #[error(
+        "the {peer} did not answer within {seconds} s {during}, though it shows signs of life: a disk or program hangs there"
+    )]
+    Stuck {
+        /// `PC` or `NAS`.
+        peer: &'static str,
+        /// In which step.
+        during: String,
+        /// For how long.
+        seconds: u64,
+    },
     /// The other end says something that it must not.
     #[error("the {peer} sent what this version does not understand: {what}")]
     Protocol {

@@ -59,6 +59,12 @@ impl std::fmt::Debug for AgentSession {
     }
 }
 
+/// The longest session: three times what the most thorough run promises.
+const LONGEST_SESSION: Duration = Duration::from_secs(15 * 60);
+
+/// Rights to open a data connection that are not used yet, at most: those of four of the largest passes.
+const MOST_TOKENS: usize = 4 * MOST_STREAMS as usize;
+
 impl AgentSession {
     /// A session with a client that has proved to know the code.
     pub(super) fn new(shared: Arc<Shared>, local: SocketAddr, peer: SocketAddr, stop: Stop) -> Self {
@@ -101,7 +107,12 @@ impl AgentSession {
             Err(reason) => Some(reason.clone()),
         };
         channel.send(&Reply::Ready { udp: udp_token, has_dir: self.shared.dir.is_some(), udp_fault }).await?;
+        let end = tokio::time::Instant::now() + LONGEST_SESSION;
         loop {
+            if self.stop.is_set() || tokio::time::Instant::now() >= end {
+                // What a client that is gone had still asked for is not done.
+                return channel.receive().await.map(drop).and(Err("it took longer than any diagnosis may".to_owned()));
+            }
             let request = tokio::select! {
                 request = channel.receive() => request?,
                 () = wait_for(&self.shared.stop) => {
@@ -141,6 +152,7 @@ impl AgentSession {
             Request::Pass(request) => steps::throughput::agent(self, request).await,
             Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
             Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,
+            Request::Room { max_bytes } => steps::copy::room(self, max_bytes).await,
             Request::Copy(request) => steps::copy::agent(self, request).await,
             Request::StartSampling => {
                 self.bracket = Some(Bracket::start(&self.interfaces));
@@ -154,6 +166,9 @@ impl AgentSession {
     }
 
     fn issue(&mut self, count: u32) -> Reply {
+        if self.issued.len() + count as usize > MOST_TOKENS {
+            return Reply::Refused("too many data connections were asked for and not opened".to_owned());
+        }
         if count > MOST_STREAMS {
             return Reply::Refused(format!("{count} streams are more than the {MOST_STREAMS} that an agent takes"));
         }

@@ -52,6 +52,11 @@ pub enum Request {
         /// The most to write.
         max_bytes: ByteSize,
     },
+    /// How much of this may be written to your directory?
+    Room {
+        /// The most that would be written.
+        max_bytes: ByteSize,
+    },
     /// Take part in a copy over a data connection.
     Copy(CopyRequest),
     /// Begin to sample your CPU.
@@ -135,6 +140,8 @@ pub enum Reply {
     Ciphers(Outcome<HostCpu>),
     /// To `Disk`.
     Disk(Box<Outcome<DiskResult>>),
+    /// To `Room`.
+    Room(Outcome<ByteSize>),
     /// To `Copy`.
     Copied(Outcome<CopiedEnd>, Box<Around>),
     /// To `StartSampling`.

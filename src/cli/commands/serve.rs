@@ -1,6 +1,8 @@
 //! `weaklink serve`.
 
 use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use crate::cli::args::ServeArgs;
 use crate::cli::exit::Exit;
@@ -23,9 +25,10 @@ pub fn serve(args: &ServeArgs) -> Exit {
         Ok(runtime) => runtime,
         Err(exit) => return exit,
     };
+    let log = Log::start();
     let exit = runtime.block_on(async {
         let settings = AgentSettings { bind: args.bind, port: args.port, dir: args.dir.clone(), code: code.clone() };
-        let agent = match Agent::bind(settings, tell) {
+        let agent = match Agent::bind(settings, log.teller()) {
             Ok(agent) => agent,
             Err(error) => {
                 complain(&error);
@@ -61,9 +64,43 @@ pub fn serve(args: &ServeArgs) -> Exit {
         agent.serve(stop).await;
         Exit::Interrupted
     });
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    log.end();
     exit
 }
+
+/// Prints events on a thread of its own: a terminal that is paused or a pipe that nobody reads must not hold up the agent.
+struct Log {
+    lines: SyncSender<AgentEvent>,
+    done: Receiver<()>,
+}
+
+impl Log {
+    fn start() -> Self {
+        let (lines, events) = sync_channel::<AgentEvent>(LINES);
+        let (ended, done) = sync_channel(1);
+        std::thread::spawn(move || {
+            events.into_iter().for_each(tell);
+            let _ = ended.send(());
+        });
+        Self { lines, done }
+    }
+
+    /// What takes an event; when too many wait already, it is dropped.
+    fn teller(&self) -> impl Fn(AgentEvent) + Send + Sync + 'static {
+        let lines = self.lines.clone();
+        move |event| drop(lines.try_send(event))
+    }
+
+    /// Waits a moment for the last lines.
+    fn end(self) {
+        drop(self.lines);
+        let _ = self.done.recv_timeout(Duration::from_millis(500));
+    }
+}
+
+/// Lines that may wait to be printed.
+const LINES: usize = 64;
 
 fn tell(event: AgentEvent) {
     match event {

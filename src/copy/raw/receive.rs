@@ -14,7 +14,7 @@ use crate::sys::Progress;
 use crate::sys::Stop;
 use crate::units::ByteSize;
 
-/// Receives until the other end half-closes or the budget is over.
+/// Receives until the other end half-closes, the budget is over or all bytes are there; not one more is taken.
 pub fn receive(conn: TcpStream, sink: &Sink, spec: &RawSpec, stop: &Stop, progress: &Progress) -> Outcome<RawEnd> {
     let way = Way { spec, stop, progress };
     let result = match sink {
@@ -82,7 +82,10 @@ fn take(conn: &TcpStream, way: &Way<'_>, mut put: impl FnMut(&[u8], Option<Insta
         if late {
             break;
         }
-        match (&*conn).read(&mut buffer) {
+        // Never more than was agreed: the room on the disk was looked at for that many bytes.
+        let room = way.spec.max_bytes.0.saturating_sub(taken.as_ref().map_or(0, |taken| taken.series.bytes()));
+        let room = BUFFER.min(usize::try_from(room).unwrap_or(BUFFER));
+        match (&*conn).read(buffer.get_mut(..room).unwrap_or_default()) {
             Ok(0) => break,
             Ok(n) => {
                 let data = buffer.get(..n).unwrap_or_default();

@@ -166,3 +166,19 @@ fn a_sender_that_dies_is_noticed_by_the_receiver() {
         assert!(got.why().is_some_and(|why| why.contains("before the time was over")), "{got:?}");
     });
 }
+
+#[test]
+fn a_sender_that_goes_beyond_what_was_agreed_fills_no_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let (out, into) = pair();
+    let stop = Stop::new();
+    let (limit, sent) = (spec(60, 5_000_000), spec(60, 80_000_000));
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(into, &Sink::File { path: path.clone() }, &limit, &stop, &Progress::new()));
+        // How its own sending ends is its own affair.
+        let _ = send(out, &Source::Memory, &sent, &stop, &Progress::new());
+        assert_eq!(receiver.join().unwrap().measured().unwrap().bytes, ByteSize(5_000_000));
+    });
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 5_000_000);
+}

@@ -91,11 +91,36 @@ async fn prepare(session: &mut AgentSession, request: &CopyRequest) -> Result<Re
         if let Some(old) = old {
             let _ = std::fs::remove_file(old.path);
         }
-        let room = crate::sys::file::room(place.path()).ok();
-        crate::storage::allowance(room, most.0).map(|allowed| (place.file(&name), allowed))
+        room_for(place.path(), most).map(|allowed| (place.file(&name), allowed))
     })
     .await?;
-    Ok(Ready { path: Some(path), spec: spec(ByteSize(allowed)), scratch: Some(scratch) })
+    if allowed < most {
+        return Err(format!("the NAS's directory has room for {allowed} only, {most} were to be copied"));
+    }
+    Ok(Ready { path: Some(path), spec: spec(most), scratch: Some(scratch) })
+}
+
+/// How much of `most` may be written below `path`. Allowances come in whole mebibytes; one more makes room for a last part.
+fn room_for(path: &std::path::Path, most: ByteSize) -> Result<ByteSize, String> {
+    let asked = most.0.saturating_add(ByteSize::mib(1).0);
+    let allowed = crate::storage::allowance(crate::sys::file::room(path).ok(), asked)?;
+    Ok(ByteSize(allowed.min(most.0)))
+}
+
+/// The agent's side of the question for room.
+pub async fn room(session: &mut AgentSession, most: ByteSize) -> Reply {
+    let scratch = match session.scratch() {
+        Ok(scratch) => scratch,
+        Err(reason) => return Reply::Room(Outcome::failed(reason)),
+    };
+    let old = session.stored.take();
+    let allowed = blocking(move || {
+        if let Some(old) = old {
+            let _ = std::fs::remove_file(old.path);
+        }
+        room_for(scratch.path(), most)
+    });
+    Reply::Room(allowed.await.map_or_else(Outcome::skipped, Outcome::Measured))
 }
 
 fn on_the_wire(end: RawEnd) -> CopiedEnd {
@@ -152,6 +177,17 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         }
         return Ok(lane);
     }
+    let room = match session.ask(Request::Room { max_bytes: most }).await? {
+        Reply::Room(room) => room,
+        other => return Err(unexpected(&other)),
+    };
+    let Outcome::Measured(most) = room else {
+        for direction in Direction::BOTH {
+            let reason = room.why().unwrap_or_default().to_owned();
+            lane.rungs.push(plan(direction, Place::Memory, most).rung(Outcome::skipped(reason)));
+        }
+        return Ok(lane);
+    };
     let upload = plan(Direction::Upload, Place::Memory, most);
     let result = raw_rung(session, upload, seed, None).await?;
     let stored = result.measured().map(|copied| copied.bytes);
@@ -168,10 +204,8 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         let dir = dir.clone();
         blocking(move || {
             let scratch = ClientSession::scratch(&dir)?;
-            // Allowances come in whole mebibytes; one more than the file needs makes room for its last part.
-            let needed = ByteSize(stored.0 + ByteSize::mib(1).0);
-            let allowed = crate::storage::allowance(crate::sys::file::room(scratch.path()).ok(), needed.0)?;
-            Ok::<_, String>((Arc::new(scratch), ByteSize(allowed)))
+            let allowed = room_for(scratch.path(), stored)?;
+            Ok::<_, String>((Arc::new(scratch), allowed))
         })
         .await
     };
