@@ -130,8 +130,8 @@ const SAME_RATE: f64 = 0.01;
 /// What the figures of disks and copies are of, where they would seem to contradict each other.
 pub(super) fn about_rates(document: &Document, view: &mut View) {
     let differs = |rate: ByteRate, bytes: ByteSize, elapsed: Elapsed| {
-        let whole = ByteRate::of(bytes, elapsed.into()).as_f64();
-        (rate.as_f64() - whole).abs() > whole * SAME_RATE
+        let whole = ByteRate::of(bytes, elapsed.into()).0 as f64;
+        (rate.0 as f64 - whole).abs() > whole * SAME_RATE
     };
     let disks = document.measurements.storage.measured().into_iter().flat_map(|section| ENDS.map(|role| section.of(role)));
     let mut transfers =
