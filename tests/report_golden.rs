@@ -149,6 +149,27 @@ fn the_turning_of_a_virtual_disk_is_no_evidence() {
 }
 
 #[test]
+fn rates_of_a_part_and_content_that_was_checked_in_part_are_told_once() {
+    let note = |document: &Document| {
+        let text = flat(&render(document, Format::Text, &Style::PLAIN));
+        let count = |words: &str| text.matches(words).count();
+        (count("Moved and time are of the whole step"), count("Verified is less than moved"))
+    };
+    let mut document = samples::healthy();
+    assert_eq!(note(&document), (0, 0));
+    let lane = &mut document.measurements.copy.measured_mut().unwrap().lanes[0];
+    for copied in lane.rungs.iter_mut().filter_map(|rung| rung.result.measured_mut()) {
+        copied.verified_bytes = Outcome::Measured(weaklink::units::ByteSize(copied.bytes.0 / 2));
+    }
+    assert_eq!(note(&document), (0, 1));
+    let disk = document.measurements.storage.measured_mut().unwrap().nas.measured_mut().unwrap();
+    disk.write.measured_mut().unwrap().sustained_bytes_per_s.0 *= 2;
+    assert_eq!(note(&document), (1, 1));
+    document.measurements.copy = Outcome::skipped("no time was left");
+    assert_eq!(note(&document), (1, 0));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for (name, document) in samples::all() {
         for width in [40, 60, 72, 80, 100, 120, 200] {
