@@ -220,7 +220,10 @@ fn an_unknown_and_a_changed_host_key_are_told_apart() {
     let known = server.dir.path().join("known");
     let right = fs::read_to_string(&known).unwrap();
     fs::write(&known, "").unwrap();
-    refused(server.lane("", &[]), &["not known yet", "confirm"]);
+    let port = server.port.to_string();
+    let (told, typed) = (format!("(port {port}) is not known yet"), format!("-p {port} "));
+    let known_hosts = format!("-o UserKnownHostsFile={}", known.display());
+    refused(server.lane("", &[]), &[&told, "confirm", "`ssh -F /dev/null -o ", &known_hosts, &typed]);
     let other = fs::read_to_string(server.dir.path().join("stranger.pub")).unwrap();
     fs::write(&known, format!("{} {other}", right.split(' ').next().unwrap())).unwrap();
     refused(server.lane("", &[]), &["not the one that is known"]);

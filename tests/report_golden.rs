@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use weaklink::model::Document;
+use weaklink::model::{Document, Outcome};
 use weaklink::report::{Format, MAX_BYTES, ReadError, Style, read, redact, render};
 
 #[path = "fixtures/report/samples.rs"]
@@ -62,6 +62,111 @@ fn verdict_ladder_and_findings_stand_on_the_first_screen() {
         let first = text.lines().position(|line| line.starts_with("──")).unwrap();
         assert!(first <= 30, "{name}: {first} lines");
     }
+}
+
+/// Words without the breaks of a layout.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn first_screen(document: &Document, width: usize) -> String {
+    let text = render(document, Format::Text, &Style { color: false, width, unicode: true });
+    text.lines().take_while(|line| !line.starts_with("──")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_lane_that_was_asked_for_and_failed_is_told_on_the_first_screen() {
+    let refusal = "the SSH host key of me@nas (port 2222) is not known yet";
+    let mut document = samples::nas_disk();
+    assert!(!first_screen(&document, 80).contains("Asked for"));
+    let ssh = document.measurements.copy.measured_mut().unwrap().lanes.pop().unwrap();
+    assert!(flat(&first_screen(&document, 80)).contains("Asked for but not measured: ssh: the run did not come to it"));
+    let mut half = ssh.clone();
+    half.rungs[1].result = Outcome::failed(refusal);
+    document.measurements.copy.measured_mut().unwrap().lanes.push(half);
+    assert!(flat(&first_screen(&document, 80)).contains(&format!("Asked for but not measured: ssh NAS → PC: {refusal}")));
+    let mut none = ssh;
+    none.rungs.iter_mut().for_each(|rung| rung.result = Outcome::failed(refusal));
+    *document.measurements.copy.measured_mut().unwrap().lanes.last_mut().unwrap() = none;
+    for width in [60, 80] {
+        let first = flat(&first_screen(&document, width));
+        assert_eq!(first.matches(&format!("Asked for but not measured: ssh: {refusal}")).count(), 1, "{first}");
+        assert!(first.find("not on the ladder") < first.find("Asked for") && first.find("Asked for") < first.find("warning"));
+    }
+    document.measurements.copy = Outcome::skipped("no time was left");
+    assert!(flat(&first_screen(&document, 80)).contains("Asked for but not measured: ssh: no time was left"));
+}
+
+#[test]
+fn the_text_ends_with_the_verdict_and_a_ticket_does_not() {
+    for (name, document) in samples::all() {
+        let verdict = document.verdict.as_ref().unwrap();
+        let text = flat(&render(&document, Format::Text, &Style { color: false, width: 60, unicode: true }));
+        assert!(text.ends_with(&format!("{} {}", flat(&verdict.sentence), verdict.code)), "{name}: {text}");
+        let ticket = flat(&render(&document, Format::Markdown, &Style::PLAIN));
+        assert!(!ticket.ends_with(&verdict.code.to_string()), "{name}");
+    }
+}
+
+#[test]
+fn percentages_of_a_ladder_are_explained_once_and_only_where_there_are_any() {
+    for (name, times) in [("nas-disk", 1), ("black-hole", 1), ("healthy", 0), ("nothing", 0)] {
+        let document = samples::all().into_iter().find(|(known, _)| *known == name).unwrap().1;
+        for format in [Format::Text, Format::Markdown] {
+            let text = flat(&render(&document, format, &Style::PLAIN));
+            assert_eq!(text.matches("lost against the slowest rung above").count(), times, "{name} as {format}");
+        }
+    }
+}
+
+#[test]
+fn what_to_do_about_a_fault_is_never_cut() {
+    let mut document = samples::nas_disk();
+    document.findings[0].advice[0] = "a long sentence of advice ".repeat(12) + "whose end matters";
+    assert!(flat(&first_screen(&document, 60)).contains("whose end matters"));
+}
+
+#[test]
+fn the_turning_of_a_virtual_disk_is_no_evidence() {
+    for (name, attached, shown) in [
+        ("vda", None, "vda (virtual)"),
+        ("xvdb1", None, "xvdb1 (virtual)"),
+        ("loop0", None, "loop0 (virtual)"),
+        ("sda", Some("virtio"), "sda (virtual, virtio)"),
+        ("sda", Some("SATA"), "sda (HDD, SATA)"),
+    ] {
+        let mut document = samples::nas_disk();
+        let disk = document.measurements.storage.measured_mut().unwrap().nas.measured_mut().unwrap();
+        let disks = &mut disk.device.measured_mut().unwrap().disks;
+        disks.truncate(1);
+        disks[0].name = name.into();
+        disks[0].model = None;
+        disks[0].rotational = Some(true);
+        disks[0].attached = attached.map(str::to_owned);
+        let text = flat(&render(&document, Format::Text, &Style::PLAIN));
+        assert!(text.contains(&format!("· {shown} ·")), "{shown}: {text}");
+    }
+}
+
+#[test]
+fn rates_of_a_part_and_content_that_was_checked_in_part_are_told_once() {
+    let note = |document: &Document| {
+        let text = flat(&render(document, Format::Text, &Style::PLAIN));
+        let count = |words: &str| text.matches(words).count();
+        (count("Moved and time are of the whole step"), count("Verified is less than moved"))
+    };
+    let mut document = samples::healthy();
+    assert_eq!(note(&document), (0, 0));
+    let lane = &mut document.measurements.copy.measured_mut().unwrap().lanes[0];
+    for copied in lane.rungs.iter_mut().filter_map(|rung| rung.result.measured_mut()) {
+        copied.verified_bytes = Outcome::Measured(weaklink::units::ByteSize(copied.bytes.0 / 2));
+    }
+    assert_eq!(note(&document), (0, 1));
+    let disk = document.measurements.storage.measured_mut().unwrap().nas.measured_mut().unwrap();
+    disk.write.measured_mut().unwrap().sustained_bytes_per_s.0 *= 2;
+    assert_eq!(note(&document), (1, 1));
+    document.measurements.copy = Outcome::skipped("no time was left");
+    assert_eq!(note(&document), (1, 0));
 }
 
 #[test]

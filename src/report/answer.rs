@@ -2,9 +2,10 @@
 
 use super::ladder::{self, Rung, Unit, ladder};
 use super::view::{Bar, Block, Item, Tone, View, percent};
+use crate::model::copy::{LaneKind, Rung as Copy};
 use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
 use crate::model::plan::{Depth, Workload};
-use crate::model::{Direction, Document};
+use crate::model::{Direction, Document, Outcome};
 
 /// The findings that the first screen has room for.
 const FIRST_FINDINGS: usize = 3;
@@ -12,6 +13,12 @@ const FIRST_FINDINGS: usize = 3;
 /// Said wherever a network was not tested.
 pub(super) const NO_NETWORK: &str = "This was a local run: both ends are one machine and the data went over loopback, which is no network. \
      The figures are not evidence about a cable, a port or a switch.";
+
+/// What the percentages beside a ladder are.
+const LEGEND: &str = "−x %: lost against the slowest rung above";
+
+/// The lanes of a plan that are looked at; there are no more kinds than five.
+const MAX_LANES: usize = 8;
 
 /// What an owner needs, on one screen.
 pub(super) fn first_screen(document: &Document, view: &mut View) {
@@ -23,6 +30,7 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
         view.note(Tone::Warning, NO_NETWORK);
     }
     ladders(document, view);
+    asked_for(document, view);
     let items = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     view.items(items);
     let more = document.findings.len().saturating_sub(FIRST_FINDINGS);
@@ -34,13 +42,17 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
 /// Both directions' bars, and which rungs have none.
 fn ladders(document: &Document, view: &mut View) {
     let mut unknown: Vec<String> = Vec::new();
-    let mut shown = false;
+    let (mut shown, mut explained) = (false, false);
     for direction in Direction::BOTH {
         let (known, absent): (Vec<_>, Vec<_>) = ladder(document, direction).into_iter().partition(|rung| rung.rate.is_some());
         if !known.is_empty() {
             shown = true;
             let title = format!("{} ({})", direction.arrow(), direction.word());
-            view.blocks.push(Block::Bars { title, bars: bars(&known) });
+            let bars = bars(&known);
+            let explain = !explained && bars.iter().any(|bar| !bar.drop.is_empty());
+            explained |= explain;
+            let legend = if explain { LEGEND.to_owned() } else { String::new() };
+            view.blocks.push(Block::Bars { title, legend, bars });
         }
         for rung in absent {
             if !unknown.contains(&rung.label) {
@@ -55,7 +67,57 @@ fn ladders(document: &Document, view: &mut View) {
     }
 }
 
-fn lead(verdict: &Verdict) -> Block {
+/// The lanes that the user named and that gave nothing, or nothing in one direction.
+fn asked_for(document: &Document, view: &mut View) {
+    // The raw lane is part of every run: nobody asked for it.
+    for &kind in document.plan.lanes.iter().take(MAX_LANES).filter(|kind| **kind != LaneKind::Raw) {
+        let missing: Vec<_> = Direction::BOTH
+            .iter()
+            .filter_map(|&direction| why_not(document, kind, direction).map(|why| (direction, why)))
+            .collect();
+        let told = match *missing.as_slice() {
+            [(_, up), (_, down)] if up == down => vec![(String::new(), up)],
+            _ => missing.iter().map(|(direction, why)| (format!(" {}", direction.arrow()), *why)).collect(),
+        };
+        for (way, why) in told {
+            view.note(Tone::Warning, format!("Asked for but not measured: {}{way}: {}", kind.word(), why.trim()));
+        }
+    }
+}
+
+/// Why a lane has no rate in a direction: what failed tells more than what was skipped after it.
+fn why_not(document: &Document, kind: LaneKind, direction: Direction) -> Option<&str> {
+    let section = match &document.measurements.copy {
+        Outcome::Measured(section) => section,
+        Outcome::Skipped(why) | Outcome::Failed(why) => return Some(&why.reason),
+    };
+    let lanes = || section.lanes.iter().filter(|lane| lane.kind == kind);
+    let rungs = || lanes().flat_map(|lane| &lane.rungs).filter(|rung: &&Copy| rung.direction == direction);
+    if rungs().any(|rung| rung.result.measured().is_some()) {
+        return None;
+    }
+    let failed = rungs().find_map(|rung| if let Outcome::Failed(why) = &rung.result { Some(why) } else { None });
+    let skipped = || rungs().find_map(|rung| if let Outcome::Skipped(why) = &rung.result { Some(why) } else { None });
+    let closed = || {
+        lanes().find_map(|lane| match &lane.protocol {
+            Outcome::Measured(_) => None,
+            Outcome::Skipped(why) | Outcome::Failed(why) => Some(why),
+        })
+    };
+    let why = failed.or_else(skipped).or_else(closed).map(|why| why.reason.as_str());
+    Some(why.unwrap_or("the run did not come to it"))
+}
+
+/// The verdict once more, where a terminal stops scrolling.
+pub(super) fn last_words(document: &Document, view: &mut View) {
+    if let Some(verdict) = &document.verdict {
+        let (tone, sentence) = sentence(verdict);
+        view.blocks.push(Block::Close { tone, sentence, code: verdict.code.to_string() });
+    }
+}
+
+/// The verdict's sentence, which begins with its status.
+fn sentence(verdict: &Verdict) -> (Tone, String) {
     let (word, tone) = match verdict.status {
         Status::Bottleneck => ("Bottleneck", Tone::Bad),
         Status::Healthy => ("Healthy", Tone::Good),
@@ -63,7 +125,11 @@ fn lead(verdict: &Verdict) -> Block {
     };
     let said = verdict.sentence.trim();
     let begins = said.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    let sentence = if begins { said.to_owned() } else { format!("{word}: {said}") };
+    (tone, if begins { said.to_owned() } else { format!("{word}: {said}") })
+}
+
+fn lead(verdict: &Verdict) -> Block {
+    let (tone, sentence) = sentence(verdict);
     let mut facts = vec![verdict.code.to_string()];
     facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
     if verdict.direction.is_some() || verdict.status == Status::Bottleneck {
@@ -165,7 +231,7 @@ fn gain_words(gain: &Gain) -> Option<String> {
 fn one_liner(finding: &Finding) -> Item {
     let (said, most) = match finding.severity {
         Severity::Info => (finding.evidence.first(), 1),
-        Severity::Warning | Severity::Critical => (finding.advice.first().or(finding.evidence.first()), 2),
+        Severity::Warning | Severity::Critical => (finding.advice.first().or(finding.evidence.first()), usize::MAX),
     };
     Item {
         tone: tone(finding.severity),

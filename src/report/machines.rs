@@ -6,8 +6,9 @@ use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
 use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::host::{Host, TcpSettings};
-use crate::model::storage::{Device, DeviceKind, Transfer};
+use crate::model::storage::{Device, DeviceKind, Disk, Transfer};
 use crate::model::{Direction, Document, Outcome, Role, Source};
+use crate::units::{ByteRate, ByteSize, Elapsed};
 
 /// Both ends, upload's sender first.
 pub(super) const ENDS: [Role; 2] = [Role::Pc, Role::Nas];
@@ -34,7 +35,7 @@ pub(super) fn hosts(document: &Document, view: &mut View) {
     let mut table = Table::new(&[""]);
     table.header.extend(hosts.iter().map(|(role, _)| role.title().to_owned()));
     let tcp = |host: &Host, show: &dyn Fn(&TcpSettings) -> String| cell(&host.tcp, show);
-    let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| crate::units::ByteSize(sizes[2])));
+    let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| ByteSize(sizes[2])));
     let mut row = |name: &str, show: &dyn Fn(&Host) -> String| {
         let mut cells = vec![name.to_owned()];
         cells.extend(hosts.iter().map(|(_, host)| show(host)));
@@ -97,7 +98,10 @@ fn describe(device: &Device) -> String {
         parts.push(format!("{} of {}{missing}{syncing}", raid.level, raid.members));
     }
     let disks = device.disks.iter().take(8).map(|disk| {
-        let turns = disk.rotational.map(|turns| if turns { "HDD" } else { "SSD" });
+        let turns = match disk.rotational {
+            _ if is_virtual(disk) => Some("virtual"),
+            turns => turns.map(|turns| if turns { "HDD" } else { "SSD" }),
+        };
         let facts: Vec<_> = [disk.model.as_deref(), turns, disk.attached.as_deref()].into_iter().flatten().collect();
         if facts.is_empty() { disk.name.clone() } else { format!("{} ({})", disk.name, facts.join(", ")) }
     });
@@ -112,6 +116,43 @@ fn describe(device: &Device) -> String {
         parts.push(format!("options {}", device.options.iter().take(16).map(String::as_str).collect::<Vec<_>>().join(",")));
     }
     parts.join(" · ")
+}
+
+/// Whether a disk is lent by a hypervisor or made of a file: what it says about turning is no evidence.
+fn is_virtual(disk: &Disk) -> bool {
+    let bus = disk.attached.as_deref().is_some_and(|bus| bus.eq_ignore_ascii_case("virtio"));
+    bus || ["vd", "xvd", "loop"].iter().any(|start| disk.name.starts_with(start))
+}
+
+/// A rate that is further than this share from what was moved by its time is told to be another.
+const SAME_RATE: f64 = 0.01;
+
+/// What the figures of disks and copies are of, where they would seem to contradict each other.
+pub(super) fn about_rates(document: &Document, view: &mut View) {
+    let differs = |rate: ByteRate, bytes: ByteSize, elapsed: Elapsed| {
+        let whole = ByteRate::of(bytes, elapsed.into()).0 as f64;
+        (rate.0 as f64 - whole).abs() > whole * SAME_RATE
+    };
+    let disks = document.measurements.storage.measured().into_iter().flat_map(|section| ENDS.map(|role| section.of(role)));
+    let mut transfers =
+        disks.filter_map(Outcome::measured).flat_map(|disk| [&disk.write, &disk.read]).filter_map(Outcome::measured);
+    let copies = || {
+        let lanes = document.measurements.copy.measured().into_iter().flat_map(|section| &section.lanes);
+        lanes.flat_map(|lane| &lane.rungs).filter_map(|rung| rung.result.measured())
+    };
+    let steady = transfers.any(|transfer| differs(transfer.sustained_bytes_per_s, transfer.bytes, transfer.elapsed_us))
+        || copies().any(|copied| differs(copied.bytes_per_s, copied.bytes, copied.elapsed_us));
+    let partly = copies().any(|copied| copied.verified_bytes.measured().is_some_and(|checked| checked.0 < copied.bytes.0));
+    let mut said = Vec::new();
+    if steady {
+        said.push("Moved and time are of the whole step; a rate that differs from them is that of the step's steady part.");
+    }
+    if partly {
+        said.push("Verified is less than moved where the content was checked only as far as that costs no speed.");
+    }
+    if !said.is_empty() {
+        view.note(Tone::Plain, said.join(" "));
+    }
 }
 
 /// What the lanes gave.

@@ -11,7 +11,8 @@ const BAR: f64 = 20.0;
 /// The whole text.
 pub(super) fn write(view: &View) -> String {
     let mut out = String::new();
-    for block in &view.blocks {
+    // A ticket is read from its beginning: it needs no repetition at its end.
+    for block in view.blocks.iter().filter(|block| !matches!(block, Block::Close { .. })) {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -25,7 +26,14 @@ pub(super) fn write(view: &View) -> String {
             }
             Block::Section(title) => line(&mut out, &format!("## {}", escape(title))),
             Block::Note(_, text) => line(&mut out, &prose(text)),
-            Block::Bars { title, bars } => ladder(&mut out, title, bars),
+            Block::Bars { title, legend, bars } => {
+                ladder(&mut out, title, bars);
+                if !legend.is_empty() {
+                    out.push('\n');
+                    line(&mut out, &prose(legend));
+                }
+            }
+            Block::Close { .. } => {}
             Block::Items(items) => items.iter().for_each(|item| list_item(&mut out, item)),
             Block::Facts(facts) => {
                 for (name, value) in facts {

@@ -63,7 +63,11 @@ fn places(all: &[Vec<String>]) -> String {
     for (last, members) in groups.iter().take(MAX_PLACES) {
         counted += members.len();
         if members.len() <= 2 {
-            told.extend(members.iter().map(|path| name(path)));
+            for place in members.iter().map(|path| name(path)) {
+                if !told.contains(&place) {
+                    told.push(place);
+                }
+            }
         } else {
             told.push(format!("{last}, {} times", members.len()));
         }
@@ -149,8 +153,11 @@ fn words(field: &str) -> String {
 /// What a member of a list is called: its name, its kind, its way, or its place in the list.
 fn item_name(item: &Value, position: usize) -> String {
     let text = |field: &str| item.get(field).and_then(Value::as_str).map(str::to_owned);
-    let way =
-        || text("from").zip(text("to")).map(|(from, to)| format!("{} {from} → {to}", text("direction").unwrap_or_default()));
+    // The large files are the ordinary ones.
+    let small = if text("files").is_some_and(|files| files == "small") { ", small files" } else { "" };
+    let way = || {
+        text("from").zip(text("to")).map(|(from, to)| format!("{} {from} → {to}{small}", text("direction").unwrap_or_default()))
+    };
     way()
         .or_else(|| text("name"))
         .or_else(|| text("cipher"))
@@ -162,6 +169,16 @@ fn item_name(item: &Value, position: usize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn copies_of_large_and_of_small_files_are_told_apart() {
+        let mut found = Collected::default();
+        let rung = |files: &str| json!({"direction": "upload", "from": "memory", "to": "disk", "files": files, "result": {"failed": {"reason": "refused"}}});
+        let twice = json!({"lanes": [{"kind": "ssh", "rungs": [rung("large"), rung("small")]}, {"kind": "ssh", "rungs": [rung("large")]}]});
+        found.walk(&twice, &mut Vec::new());
+        let told: Vec<_> = found.all.iter().map(|missing| places(&missing.places)).collect();
+        assert_eq!(told, ["ssh upload memory → disk; ssh upload memory → disk, small files"]);
+    }
 
     #[test]
     fn equal_reasons_are_told_once_with_all_their_places() {

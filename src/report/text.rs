@@ -61,7 +61,15 @@ impl Page {
                     self.line(2, &line);
                 }
             }
-            Block::Bars { title, bars } => self.bars(title, bars),
+            Block::Bars { title, legend, bars } => {
+                self.gap();
+                self.bars_title(title, legend);
+                self.bars(bars);
+            }
+            Block::Close { tone, sentence, code } => {
+                self.section("Verdict");
+                self.lead(*tone, sentence, std::slice::from_ref(code));
+            }
             Block::Items(items) => self.items(items),
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => self.table(table),
@@ -108,10 +116,25 @@ impl Page {
         self.out.push('\n');
     }
 
-    fn bars(&mut self, title: &str, bars: &[Bar]) {
-        self.gap();
-        let title = self.paint(title, Tone::Plain, true);
-        self.line(0, &title);
+    /// The legend stands beside the title where there is room, so that it costs the first screen no line.
+    fn bars_title(&mut self, title: &str, legend: &str) {
+        let wide = columns(title) + 3 + columns(legend);
+        let shown = self.paint(title, Tone::Plain, true);
+        if legend.is_empty() {
+            self.line(0, &shown);
+        } else if wide <= self.width.min(PROSE) {
+            let line = format!("{shown}   {}", self.dim(legend));
+            self.line(0, &line);
+        } else {
+            self.line(0, &shown);
+            for line in wrap(legend, self.prose(2)) {
+                let line = self.dim(&line);
+                self.line(2, &line);
+            }
+        }
+    }
+
+    fn bars(&mut self, bars: &[Bar]) {
         let most = |of: &dyn Fn(&Bar) -> usize| bars.iter().map(of).max().unwrap_or(0);
         let mut bits = most(&|bar| columns(&bar.bits));
         let bytes = most(&|bar| columns(&bar.bytes));

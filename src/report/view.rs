@@ -26,14 +26,16 @@ pub(super) enum Block {
     Section(String),
     /// A sentence.
     Note(Tone, String),
-    /// Bars of one scale under a title.
-    Bars { title: String, bars: Vec<Bar> },
+    /// Bars of one scale under a title; the legend says what stands beside them and may be empty.
+    Bars { title: String, legend: String, bars: Vec<Bar> },
     /// Things with something to say about each.
     Items(Vec<Item>),
     /// Names and values.
     Facts(Vec<(String, String)>),
     /// Rows and columns.
     Table(Table),
+    /// The answer once more, for formats that are read from their end.
+    Close { tone: Tone, sentence: String, code: String },
 }
 
 /// How something is meant.
@@ -119,10 +121,12 @@ impl View {
         network::throughput(document, &mut view);
         machines::storage(document, &mut view);
         machines::copies(document, &mut view);
+        machines::about_rates(document, &mut view);
         series::over_time(document, &mut view);
         machines::cpu(document, &mut view);
         missing::section(document, &mut view);
         answer::run(document, &mut view);
+        answer::last_words(document, &mut view);
         view.each_string(&|text| glue(&if unicode { clean(text) } else { ascii(&clean(text)) }));
         view
     }
@@ -188,8 +192,13 @@ impl View {
                     lines.iter_mut().for_each(apply);
                 }
                 Block::Section(text) | Block::Note(_, text) => apply(text),
-                Block::Bars { title, bars } => {
+                Block::Close { sentence, code, .. } => {
+                    apply(sentence);
+                    apply(code);
+                }
+                Block::Bars { title, legend, bars } => {
                     apply(title);
+                    apply(legend);
                     for bar in bars {
                         [&mut bar.label, &mut bar.bits, &mut bar.bytes, &mut bar.drop].into_iter().for_each(apply);
                     }

@@ -79,6 +79,8 @@ pub(super) struct Connection {
     session: Arc<RawSftpSession>,
     trace: Arc<Mutex<Trace>>,
     stderr: JoinHandle<()>,
+    /// The login as one types it.
+    by_hand: String,
     /// The largest write in bytes.
     pub(super) write_len: usize,
     /// The largest read in bytes.
@@ -114,6 +116,7 @@ impl Connection {
             session: Arc::new(session),
             trace,
             stderr,
+            by_hand: by_hand(target, options),
             write_len: ASSURED as usize,
             read_len: ASSURED as usize,
             can_sync: false,
@@ -173,7 +176,7 @@ impl Connection {
                 );
             }
         }
-        self.trace().failure(target)
+        self.trace().failure(target, &self.by_hand)
     }
 
     /// What an error of a request means: a refusal of the server, or a lost connection.
@@ -235,6 +238,28 @@ fn arguments(target: &Target, options: &SshOptions) -> Vec<OsString> {
     }
     arguments.extend(["-s", "--", &target.host, "sftp"].map(OsString::from));
     arguments
+}
+
+/// The login as one types it: complete, so that it meets the server, the keys and the known hosts that we meet.
+fn by_hand(target: &Target, options: &SshOptions) -> String {
+    let mut words = vec![options.program.display().to_string()];
+    words.extend(options.config.iter().flat_map(|config| ["-F".to_owned(), config.display().to_string()]));
+    words.extend(options.options.iter().flat_map(|option| ["-o".to_owned(), option.clone()]));
+    words.extend(target.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
+    words.push(target.login());
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a shell; double quotes where they are enough, since all systems know them.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c) || (cfg!(windows) && c == '\\');
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else if cfg!(windows) || !word.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{word}\"")
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn not_started(options: &SshOptions, error: &io::Error) -> String {
@@ -308,6 +333,21 @@ mod tests {
         let at = |word: &str| words.iter().position(|w| w == word).unwrap();
         assert!(at("BatchMode=yes") < at("BatchMode=no"), "ssh takes the first value");
         assert!(at("Port=7") < at("ConnectTimeout=10"));
+    }
+
+    #[test]
+    fn the_command_to_type_has_all_that_was_given() {
+        let options = SshOptions {
+            config: Some("my conf".into()),
+            options: vec!["Ciphers=a,b@c".to_owned(), "ProxyCommand=x $y".to_owned()],
+            ..SshOptions::default()
+        };
+        let with = |text: &str, options: &SshOptions| by_hand(&text.parse().unwrap(), options);
+        assert_eq!(
+            with("ssh://me@nas:2222/dir", &options),
+            "ssh -F \"my conf\" -o Ciphers=a,b@c -o 'ProxyCommand=x $y' -p 2222 me@nas"
+        );
+        assert_eq!(with("nas", &SshOptions::default()), "ssh nas");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Ssh {
         let transfer = Self::transfer(link, rung.direction, way);
         match (&link.scratch, rung.files, rung.direction) {
             (None, FileSet::Small, _) => {
-                Err(skipped(format!("small files need a directory on the NAS: give one, as in {}:DIR", self.target.host)))
+                Err(skipped(format!("small files need a directory on the NAS: give one, as in {}", self.target.with_dir())))
             }
             (None, FileSet::Large, Direction::Upload) => self.put_null(link, &transfer).await,
             (None, FileSet::Large, Direction::Download) => get_zero(link, &transfer).await,

@@ -39,15 +39,30 @@ impl FromStr for Target {
 }
 
 impl fmt::Display for Target {
-    /// As one types it after `ssh`.
+    /// As people say it: `me@nas (port 2222)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(port) = self.port {
-            write!(f, "-p {port} ")?;
+        f.write_str(&self.login())?;
+        self.port.map_or(Ok(()), |port| write!(f, " (port {port})"))
+    }
+}
+
+impl Target {
+    /// `[USER@]HOST`, as one types it after `ssh`.
+    pub(super) fn login(&self) -> String {
+        match &self.user {
+            Some(user) => format!("{user}@{}", self.host),
+            None => self.host.clone(),
         }
-        if let Some(user) = &self.user {
-            write!(f, "{user}@")?;
+    }
+
+    /// What is typed to name a directory as well: `me@nas:DIR`, with a port `ssh://me@nas:2222/DIR`.
+    pub(super) fn with_dir(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        match self.port {
+            Some(port) => format!("ssh://{}{host}:{port}/DIR", user.replace('%', "%25")),
+            None => format!("{user}{host}:DIR"),
         }
-        f.write_str(&self.host)
     }
 }
 
@@ -213,6 +228,20 @@ mod tests {
             ("sftp://c/x", target(None, "c", None, Some("/x"))),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_named_for_people_and_suggested_as_it_is_typed() {
+        for (text, named, suggested) in [
+            ("nas", "nas", "nas:DIR"),
+            ("ssh://me@nas:2222", "me@nas (port 2222)", "ssh://me@nas:2222/DIR"),
+            ("me@[::1]", "me@::1", "me@[::1]:DIR"),
+            ("ssh://[::1]:22", "::1 (port 22)", "ssh://[::1]:22/DIR"),
+        ] {
+            let target: Target = text.parse().unwrap();
+            assert_eq!((target.to_string().as_str(), target.with_dir().as_str()), (named, suggested), "{text}");
+            assert!(target.with_dir().parse::<Target>().is_ok_and(|read| read.host == target.host && read.port == target.port));
         }
     }
 

@@ -117,17 +117,17 @@ impl Trace {
         facts
     }
 
-    /// Why `ssh` gave up, in one sentence that says what to do.
-    pub fn failure(&self, target: &Target) -> String {
+    /// Why `ssh` gave up, in one sentence that says what to do; `command` is the login as one types it.
+    pub fn failure(&self, target: &Target, command: &str) -> String {
         let has = |needle: &str| self.said.iter().any(|line| line.contains(needle));
-        let try_it = format!("try it by hand with `ssh {target}`");
+        let try_it = format!("try it by hand with `{command}`");
         if has("HOST IDENTIFICATION HAS CHANGED") || has("has changed and you have requested strict checking") {
             return format!(
                 "the SSH host key of {target} is not the one that is known: someone else may answer there, or the server was set up anew; {try_it}"
             );
         }
         if has("Host key verification failed") {
-            return format!("the SSH host key of {target} is not known yet: log in once with `ssh {target}` and confirm it");
+            return format!("the SSH host key of {target} is not known yet: log in once with `{command}` and confirm it");
         }
         if has("subsystem request failed") {
             return format!("{target} offers no SFTP: turn on the SFTP service (Subsystem sftp) of the server");
@@ -136,7 +136,7 @@ impl Trace {
             let methods = self.said.iter().rev().find_map(|line| line.rsplit_once("Permission denied (")?.1.split_once(')'));
             let methods = methods.map_or(String::new(), |(methods, _)| format!(" (it would accept {methods})"));
             return format!(
-                "{target} refused the login{methods}: weaklink never asks for a password, so make `ssh {target}` work without one, with a key or an agent"
+                "{target} refused the login{methods}: weaklink never asks for a password, so make `{command}` work without one, with a key or an agent"
             );
         }
         match self.last() {
@@ -251,7 +251,7 @@ mod tests {
         for (text, parts) in [
             (
                 "No ED25519 host key is known for nas and you have requested strict checking.\nHost key verification failed.\n",
-                ["not known yet", "ssh -p 2222 me@nas"],
+                ["the SSH host key of me@nas (port 2222) is not known yet", "with `ssh -p 2222 me@nas`"],
             ),
             (
                 "@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@\nHost key for nas has changed and you have requested strict checking.\nHost key verification failed.\n",
@@ -279,7 +279,7 @@ mod tests {
             ("debug1: something\nOpenSSH_9.2p1, OpenSSL 3\n", ["without a word", "nas"]),
             ("", ["without a word", "nas"]),
         ] {
-            let sentence = read(text).failure(&target);
+            let sentence = read(text).failure(&target, "ssh -p 2222 me@nas");
             for part in parts {
                 assert!(sentence.contains(part), "{text:?}: {sentence}");
             }
