@@ -24,6 +24,7 @@ mod mtu_mismatch;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod own_copy;
 mod routed;
 mod server_core;
 mod small_files;
