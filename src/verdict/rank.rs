@@ -109,8 +109,7 @@ fn best(hits: &[Hit], direction: Direction, part: Part, near: bool) -> (Option<u
 fn state(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling, best: Option<(usize, &Hit)>) -> State {
     let cause = best.map_or(State::Unexplained, |(at, _)| State::Cause(at));
     if seen.local() {
-        let faulty =
-            |hit: &Hit| matches!(binding.part, Part::Lane(_)) || hit.code == "disk.raid-degraded-or-resyncing";
+        let faulty = |hit: &Hit| matches!(binding.part, Part::Lane(_)) || hit.code == "disk.raid-degraded-or-resyncing";
         return best.filter(|(_, hit)| faulty(hit)).map_or(State::Healthy, |(at, _)| State::Cause(at));
     }
     let share = ladder.wire.filter(|wire| wire.0 > 0).map(|wire| binding.rate.as_f64() / wire.as_f64());

@@ -7,8 +7,8 @@ use super::rank::{self, Answer, State};
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
 use super::seen::{Load, Seen, window};
 use super::words::{bytes, disk, percent};
-use crate::model::finding::{Code, Component, Confidence, RuledOut, Status, Verdict, Where};
 use crate::model::copy::{LaneKind, Rung};
+use crate::model::finding::{Code, Component, Confidence, RuledOut, Status, Verdict, Where};
 use crate::model::outcome::Outcome;
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
@@ -149,7 +149,9 @@ fn unmeasured(seen: &Seen<'_>) -> Option<String> {
     };
     let asked = seen.doc.plan.lanes.iter().filter(|kind| **kind != LaneKind::Raw);
     let lanes: Vec<String> = asked
-        .filter_map(|kind| Some(format!("the {} lane could not be measured: {}", kind.word(), reason(*kind)?.trim_end_matches('.'))))
+        .filter_map(|kind| {
+            Some(format!("the {} lane could not be measured: {}", kind.word(), reason(*kind)?.trim_end_matches('.')))
+        })
         .collect();
     (!lanes.is_empty()).then(|| lanes.join("; "))
 }
@@ -253,7 +255,10 @@ fn too_little(seen: &Seen<'_>) -> Verdict {
     let m = &seen.doc.measurements;
     let text = if seen.local() {
         let why = no_disk(seen).unwrap_or_else(|| "no directory was named".to_owned());
-        format!("Inconclusive: the disk could not be measured ({why}), and on this one machine nothing else decides.{} {NO_CABLE}", cipher(seen))
+        format!(
+            "Inconclusive: the disk could not be measured ({why}), and on this one machine nothing else decides.{} {NO_CABLE}",
+            cipher(seen)
+        )
     } else {
         let why = m.throughput.why().or(m.storage.why()).unwrap_or("no rate was measured");
         format!(

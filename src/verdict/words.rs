@@ -36,7 +36,9 @@ pub(super) fn disk(result: &DiskResult) -> Option<String> {
     }
     let real = |turns: bool| device.disks.iter().filter(|disk| !is_virtual(disk) && disk.rotational == Some(turns)).count();
     let fake = device.disks.iter().filter(|disk| is_virtual(disk)).count();
-    for (count, word) in [(real(true), "HDD"), (real(false), "SSD"), (fake, if fake == 1 { "virtual disk" } else { "virtual disks" })] {
+    for (count, word) in
+        [(real(true), "HDD"), (real(false), "SSD"), (fake, if fake == 1 { "virtual disk" } else { "virtual disks" })]
+    {
         if count > 0 {
             parts.push(format!("{count} {word}"));
         }

@@ -56,7 +56,10 @@ fn stolen(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     let most = idle.into_iter().chain(passes).filter(|(_, share)| *share >= limits::STOLEN_CLEARLY);
     let (when, share) = most.max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(&a.0)))?;
     let (end, share) = (role.title(), percent(share));
-    Some(note(role, format!("The hypervisor gave {share} of the {end}'s time to others {when}; measure again at a quieter time.")))
+    Some(note(
+        role,
+        format!("The hypervisor gave {share} of the {end}'s time to others {when}; measure again at a quieter time."),
+    ))
 }
 
 /// The program that burns most, all its processes together.

@@ -34,6 +34,8 @@ mod stack_core;
 mod tcp_window;
 
 #[cfg(test)]
+mod busy_tests;
+#[cfg(test)]
 mod noise_tests;
 #[cfg(test)]
 mod tests;
