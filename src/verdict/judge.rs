@@ -24,7 +24,8 @@ pub fn judge(document: &Document) -> Judgement {
     let seen = Seen::new(document);
     let hits = check_all(&seen);
     let answers = Direction::BOTH.map(|direction| Answer::new(&seen, direction, &hits));
-    let (verdict, chosen) = decide(&seen, &hits, &answers);
+    let (mut verdict, chosen) = decide(&seen, &hits, &answers);
+    verdict.confidence = verdict.confidence.min(rank::at_most(&seen, &hits, chosen.and_then(|at| hits.get(at))));
     let findings = findings(&hits, &answers, &verdict, chosen);
     Judgement { findings, verdict }
 }

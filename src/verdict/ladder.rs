@@ -71,8 +71,12 @@ impl Ladder {
                 ceilings.push(Ceiling { part, rate, relieved: None });
             }
         }
-        if !seen.local() {
-            ceilings.extend(slowest_lane(seen, direction, tcp));
+        if let Some(lane) = slowest_lane(seen, direction, tcp) {
+            // On one machine the disks are what they are; what can be at fault there is a lane.
+            if seen.local() {
+                ceilings.retain(|ceiling| ceiling.rate > lane.rate);
+            }
+            ceilings.push(lane);
         }
         // A tie goes to the part named first above, so that the order of facts never matters.
         ceilings.sort_by_key(|ceiling| (ceiling.rate, ceiling.part));
@@ -95,9 +99,13 @@ impl Ladder {
     }
 }
 
-/// What a disk allows: its own sustained rate, or what the raw lane got from it where that is clearly less, or alone.
+/// What a disk allows: what it sustains by itself. What the raw lane got from it stands in only where the disk alone
+/// was not measured, or where the mount makes programs slower than direct writing is.
 fn disk_ceiling(seen: &Seen<'_>, direction: Direction, (role, write): (Role, bool), tcp: Option<BitRate>) -> Option<BitRate> {
     let own = seen.transfer(role, write).map(|transfer| transfer.sustained_bytes_per_s.bits()).filter(|rate| rate.0 > 0);
+    if own.is_some() && !(write && synchronous(seen, role)) {
+        return own;
+    }
     let ends = if write { (Place::Memory, Place::Disk) } else { (Place::Disk, Place::Memory) };
     let raw = seen.copied(LaneKind::Raw, direction, ends, FileSet::Large).filter(|_| is_disk(seen, role) && !seen.local());
     // The raw lane includes the network: it tells of the disk only where it stays clearly below both.
@@ -111,6 +119,12 @@ fn disk_ceiling(seen: &Seen<'_>, direction: Direction, (role, write): (Role, boo
         (Some(own), Some(raw)) => Some(own.min(raw)),
         (one, other) => one.or(other),
     }
+}
+
+/// Whether the directory's mount makes every write wait for the disk.
+pub(super) fn synchronous(seen: &Seen<'_>, role: Role) -> bool {
+    let device = seen.disk(role).and_then(|disk| disk.device.measured());
+    device.is_some_and(|device| device.options.iter().any(|option| option == "sync"))
 }
 
 /// Whether what lies under a host's directory can be a disk of its own, as far as is known.
@@ -163,7 +177,7 @@ pub(super) fn slowest_lane(seen: &Seen<'_>, direction: Direction, tcp: Option<Bi
         FileSet::Small => small,
         FileSet::Large => !small && step.kind != LaneKind::Raw,
     };
-    let clear = if small { limits::SMALL_FILES } else { limits::LANE_TOLERANCE };
+    let clear = if small { limits::SMALL_FILES } else { seen.lane_tolerance() };
     let falls = |step: &&LaneStep<'_>| step.rate.as_f64() < clear * step.expected.as_f64();
     let step = steps.iter().filter(asked).find(falls)?;
     Some(Ceiling { part: Part::Lane(step.kind), rate: step.rate, relieved: Some(step.expected) })

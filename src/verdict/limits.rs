@@ -13,6 +13,10 @@ pub const NEAR_LINE_RATE: f64 = 0.85;
 /// noise of short copies and the headers of any file protocol.
 pub const LANE_TOLERANCE: f64 = 0.90;
 
+/// On one machine a copy falls clearly below plain TCP only here: loopback has no line that would hold the plain
+/// copy back, so a lane's ordinary cost shows in full.
+pub const LOCAL_LANE_TOLERANCE: f64 = 0.70;
+
 /// Two ceilings whose ratio is above this are a tie, and both are named.
 pub const TIE: f64 = 0.90;
 
@@ -22,8 +26,15 @@ pub const ALIKE: f64 = 0.80;
 /// A plateau this much below a known Ethernet class (at the path's MTU) still snaps to it.
 pub const SNAP_BELOW: f64 = 0.97;
 
-/// A plateau this much above still snaps: clocks differ by 100 ppm, bins by some tenths of a per cent.
-pub const SNAP_ABOVE: f64 = 1.007;
+/// A plateau this much above still snaps: a policer or shaper that counts a frame without preamble, checksum and
+/// gap lets 1.6 % more through at MTU 1500 (1448 of 1514 bytes instead of 1538); clocks differ by 100 ppm.
+pub const SNAP_ABOVE: f64 = 1.017;
+
+/// Only a rate this close below its class is level *at* it: what a processor allows lands there by chance only.
+pub const LEVEL_BELOW: f64 = 0.985;
+
+/// And only with no more deviation over mean than this: no rate that a busy host sets is as even.
+pub const LEVEL_SPREAD: f64 = 0.02;
 
 /// On a busy host a plateau measures up to this much below its class; such a rate is a hint only, and only where
 /// both directions show it.
@@ -58,6 +69,12 @@ pub const MOSTLY_FREE: f64 = 0.25;
 
 /// From this share of the cores' time on that the hypervisor gives to others, rates of a host are not its own.
 pub const STOLEN: f64 = 0.10;
+
+/// A host this busy before the test began has no figures of its own.
+pub const BUSY_BEFORE: f64 = 0.50;
+
+/// From this share of stolen time on, before or during a pass, no bottleneck is sure.
+pub const STOLEN_CLEARLY: f64 = 0.15;
 
 /// Others burn most of what is burnt.
 pub const OTHERS_BURN: f64 = 0.50;

@@ -5,7 +5,7 @@ use super::limits;
 use super::rules::{Explains, Hit};
 use super::seen::{Load, Seen, Sums, window};
 use crate::model::copy::{FileSet, LaneKind};
-use crate::model::finding::{Confidence, Gain};
+use crate::model::finding::{Confidence, Gain, Where};
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
@@ -90,7 +90,8 @@ pub(super) fn explains(hit: &Hit, direction: Direction, part: Part) -> bool {
 /// The best explanation of a part, and another one that is nearly as good and names something else. Near the line
 /// what every busy host shows explains nothing.
 fn best(hits: &[Hit], direction: Direction, part: Part, near: bool) -> (Option<usize>, Option<usize>) {
-    let fits = |at: &usize| explains(&hits[*at], direction, part) && !(near && hits[*at].soft);
+    let firm = hits.iter().any(|hit| hit.firm && explains(hit, direction, part));
+    let fits = |at: &usize| explains(&hits[*at], direction, part) && !((near || firm) && hits[*at].soft);
     let mut fitting: Vec<usize> = (0..hits.len()).filter(fits).collect();
     fitting.sort_by(|a, b| {
         let (a, b) = (&hits[*a], &hits[*b]);
@@ -108,8 +109,8 @@ fn best(hits: &[Hit], direction: Direction, part: Part, near: bool) -> (Option<u
 fn state(seen: &Seen<'_>, ladder: &Ladder, binding: &Ceiling, best: Option<(usize, &Hit)>) -> State {
     let cause = best.map_or(State::Unexplained, |(at, _)| State::Cause(at));
     if seen.local() {
-        let raid = best.filter(|(_, hit)| hit.code == "disk.raid-degraded-or-resyncing");
-        return raid.map_or(State::Healthy, |(at, _)| State::Cause(at));
+        let faulty = |hit: &Hit| matches!(binding.part, Part::Lane(_)) || hit.code == "disk.raid-degraded-or-resyncing";
+        return best.filter(|(_, hit)| faulty(hit)).map_or(State::Healthy, |(at, _)| State::Cause(at));
     }
     let share = ladder.wire.filter(|wire| wire.0 > 0).map(|wire| binding.rate.as_f64() / wire.as_f64());
     let network = ladder.rate(Part::Tcp).or(ladder.rate(Part::Line));
@@ -213,6 +214,29 @@ pub(super) fn confidence(seen: &Seen<'_>, answer: &Answer, hit: &Hit, part: Part
         sure = lower(sure);
     }
     sure
+}
+
+/// What a verdict's confidence is at most: on busy hosts no bottleneck is sure, and one that only load or a rate
+/// without a proof of its own speaks for is a guess; where our own copying was the limit, nothing is quite sure.
+pub(super) fn at_most(seen: &Seen<'_>, hits: &[Hit], chosen: Option<&Hit>) -> Confidence {
+    let noted = |code: &str| hits.iter().any(|hit| hit.explains == Explains::Info && hit.code == code);
+    match chosen {
+        Some(hit) if noted("cpu.background-load") && !direct(seen, hit) => Confidence::Low,
+        Some(_) if noted("cpu.background-load") => Confidence::Medium,
+        Some(hit) if hit.explains == Explains::Stops => Confidence::High,
+        _ if noted("none.tool-limit") => Confidence::Medium,
+        _ => Confidence::High,
+    }
+}
+
+/// Whether the evidence of a cause is more than load and rates: a level, packets, counters, settings, a full process,
+/// or what the disk gave by itself.
+fn direct(seen: &Seen<'_>, hit: &Hit) -> bool {
+    let role = if hit.place == Where::Pc { Role::Pc } else { Role::Nas };
+    match hit.explains {
+        Explains::Part(part @ (Part::Source | Part::Sink)) => seen.transfer(role, part == Part::Sink).is_some(),
+        _ => !hit.soft && hit.weight >= 0.6,
+    }
 }
 
 pub(super) const fn lower(sure: Confidence) -> Confidence {

@@ -106,6 +106,11 @@ impl<'a> Seen<'a> {
         self.doc.plan.local || self.ends.iter().any(looped)
     }
 
+    /// A copy falls clearly below what lies under it when it reaches less than this share of it.
+    pub(super) fn lane_tolerance(&self) -> f64 {
+        if self.local() { limits::LOCAL_LANE_TOLERANCE } else { limits::LANE_TOLERANCE }
+    }
+
     pub(super) fn end(&self, role: Role) -> &End<'a> {
         match role {
             Role::Pc => &self.ends[0],

@@ -7,7 +7,9 @@ use super::rank::{self, Answer, State};
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
 use super::seen::{Load, Seen, window};
 use super::words::{bytes, disk, percent};
+use crate::model::copy::{LaneKind, Rung};
 use crate::model::finding::{Code, Component, Confidence, RuledOut, Status, Verdict, Where};
+use crate::model::outcome::Outcome;
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
@@ -70,6 +72,7 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
         };
         text.push(format!("Mending this {gains}; after that {what} is the limit."));
     }
+    text.extend(seen.local().then(|| NO_CABLE.to_owned()));
     text.join(" ")
 }
 
@@ -123,8 +126,34 @@ pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
     } else {
         return too_little(seen);
     };
+    if let Some(lanes) = unmeasured(seen).filter(|_| verdict.status == Status::Healthy) {
+        verdict.sentence.push_str(&format!(" But {lanes}."));
+        verdict.confidence = Confidence::Low;
+    }
     verdict.ruled_out = ruled_out(seen, &[], answers, "");
     verdict
+}
+
+/// The lanes that were asked for and gave nothing but failures, each with its first reason.
+fn unmeasured(seen: &Seen<'_>) -> Option<String> {
+    let copy = &seen.doc.measurements.copy;
+    let reason = |kind: LaneKind| match copy {
+        Outcome::Measured(copy) => {
+            let rungs = || copy.lanes.iter().filter(|lane| lane.kind == kind).flat_map(|lane| &lane.rungs);
+            let failed = |rung: &'_ Rung| matches!(rung.result, Outcome::Failed(_));
+            let first = rungs().find(|rung| failed(rung)).and_then(|rung| rung.result.why());
+            first.filter(|_| rungs().all(|rung| rung.result.measured().is_none()))
+        }
+        Outcome::Failed(why) => Some(why.reason.as_str()),
+        Outcome::Skipped(_) => None,
+    };
+    let asked = seen.doc.plan.lanes.iter().filter(|kind| **kind != LaneKind::Raw);
+    let lanes: Vec<String> = asked
+        .filter_map(|kind| {
+            Some(format!("the {} lane could not be measured: {}", kind.word(), reason(*kind)?.trim_end_matches('.')))
+        })
+        .collect();
+    (!lanes.is_empty()).then(|| lanes.join("; "))
 }
 
 fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdict {
@@ -157,18 +186,30 @@ fn tool(answer: &Answer) -> Verdict {
     verdict
 }
 
+/// What a run over loopback cannot say.
+const NO_CABLE: &str = "Nothing here is evidence about a cable.";
+
 fn device_class(seen: &Seen<'_>) -> Verdict {
-    let mut rates = Vec::new();
-    for role in ROLES {
-        for (write, word) in [(true, "writes"), (false, "reads")] {
-            rates.extend(seen.transfer(role, write).map(|t| format!("{word} {}", t.sustained_bytes_per_s)));
-        }
-    }
-    rates.sort();
-    rates.dedup();
-    let disks = if rates.is_empty() { String::new() } else { format!(" The disk {}.", rates.join(" and ")) };
-    let text = format!("Healthy: on this one machine nothing is at fault.{disks} Nothing here is evidence about a cable.");
+    let directory = |role: Role| {
+        let rate = |write, word| seen.transfer(role, write).map(|t| format!("{word} {}", t.sustained_bytes_per_s));
+        let rates: Vec<String> = rate(false, "reads").into_iter().chain(rate(true, "writes")).collect();
+        (!rates.is_empty()).then(|| (role.title(), rates.join(" and ")))
+    };
+    let disks = match (directory(Role::Nas), directory(Role::Pc)) {
+        (Some((nas, does)), Some((pc, too))) => format!(" The {nas}'s directory {does}; the {pc}'s {too}."),
+        (Some((end, does)), None) | (None, Some((end, does))) => format!(" The {end}'s directory {does}."),
+        (None, None) => String::new(),
+    };
+    let text = format!("Healthy: on this one machine nothing is at fault.{disks}{} {NO_CABLE}", cipher(seen));
     plain(Status::Healthy, Component::None, AT_DEVICE_CLASS, Confidence::Medium, text)
+}
+
+/// The most that one core of this machine encrypts.
+fn cipher(seen: &Seen<'_>) -> String {
+    let ciphers = ROLES.into_iter().filter_map(|role| seen.cpu(role)).flat_map(|cpu| &cpu.ciphers);
+    let rates = ciphers.filter_map(|cipher| Some((cipher.rate.measured()?, cipher.cipher.as_str())));
+    let best = rates.max_by(|a, b| a.0.cmp(b.0).then_with(|| b.1.cmp(a.1)));
+    best.map(|(rate, name)| format!(" One core encrypts {rate} with {name}.")).unwrap_or_default()
 }
 
 fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdict {
@@ -212,11 +253,39 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verd
 
 fn too_little(seen: &Seen<'_>) -> Verdict {
     let m = &seen.doc.measurements;
-    let why = m.throughput.why().or(m.storage.why()).unwrap_or("no rate was measured");
-    let text = format!(
-        "Inconclusive: too little was measured to name a limit ({why}). A run with an agent on the NAS and a directory (weaklink serve --dir) decides it."
-    );
+    let text = if seen.local() {
+        let why = no_disk(seen).unwrap_or_else(|| "no directory was named".to_owned());
+        format!(
+            "Inconclusive: the disk could not be measured ({why}), and on this one machine nothing else decides.{} {NO_CABLE}",
+            cipher(seen)
+        )
+    } else {
+        let why = m.throughput.why().or(m.storage.why()).unwrap_or("no rate was measured");
+        format!(
+            "Inconclusive: too little was measured to name a limit ({why}). A run with an agent on the NAS and a directory (weaklink serve --dir) decides it."
+        )
+    };
     plain(Status::Inconclusive, Component::Inconclusive, TOO_LITTLE, Confidence::Low, text)
+}
+
+/// The first reason why no disk has a rate: what failed before what was not tried, the NAS before the PC.
+fn no_disk(seen: &Seen<'_>) -> Option<String> {
+    let storage = &seen.doc.measurements.storage;
+    let mut reasons: Vec<(bool, String)> = Vec::new();
+    let mut note = |failed: bool, why: Option<&str>| reasons.extend(why.map(|why| (failed, why.to_owned())));
+    note(matches!(storage, Outcome::Failed(_)), storage.why());
+    for role in [Role::Nas, Role::Pc] {
+        let Some(end) = storage.measured().map(|storage| storage.of(role)) else { continue };
+        note(matches!(end, Outcome::Failed(_)), end.why());
+        let Some(disk) = end.measured() else { continue };
+        let memory = format!("the {}'s directory is memory (tmpfs)", role.title());
+        note(true, seen.in_memory(role).then_some(memory.as_str()));
+        for part in [&disk.write, &disk.read] {
+            note(matches!(part, Outcome::Failed(_)), part.why());
+        }
+    }
+    let at = reasons.iter().position(|(failed, _)| *failed).unwrap_or(0);
+    reasons.get(at).map(|(_, why)| why.trim_end_matches('.').to_owned())
 }
 
 /// What it is not, each with the number that speaks against it.

@@ -1,9 +1,11 @@
 //! Other programs burn the processor.
 
+use super::super::limits;
 use super::super::seen::{Load, Seen, Way, foreign, window};
 use super::super::words::percent;
-use super::list::{Hit, Rule, RuleDoc};
+use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
+use crate::model::cpu::CpuWindow;
 
 const CODE: &str = "cpu.background-load";
 
@@ -12,16 +14,64 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Other programs use up the processor",
         meaning: "The processor is full, but not with the transfer: something else runs there (indexing, transcoding, a backup, a virtual machine).",
-        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire.",
+        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire. As information: cores that were busy for half of the time or more before the test began, or of which the hypervisor took 15 %. No bottleneck is sure then.",
         fix: "Stop or move the named program, or run it at another time, and measure again.",
     },
     check,
 }];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    if seen.local() {
-        return Vec::new();
+    let ends = [Role::Pc, Role::Nas];
+    let mut hits: Vec<Hit> = ends.into_iter().filter_map(|role| before(seen, role).or_else(|| stolen(seen, role))).collect();
+    if !seen.local() {
+        hits.extend(during(seen));
     }
+    hits
+}
+
+fn note(role: Role, shows: String) -> Hit {
+    Hit::new(CODE, role, Explains::Info).shows(shows).advise("Measure again when the host is idle.")
+}
+
+/// A host that was busy before anything was measured.
+fn before(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+    let idle = seen.cpu(role)?.idle.measured()?;
+    let busy = idle.mean_busy();
+    let most = busiest(idle).map(|name| format!(", {name} most")).unwrap_or_default();
+    let shows = || {
+        let (end, busy) = (role.title(), percent(busy));
+        format!("The {end} was {busy} busy before the test began{most}; measure again when it is idle.")
+    };
+    (busy >= limits::BUSY_BEFORE).then(|| note(role, shows()))
+}
+
+/// A host of which the hypervisor gave much to others.
+fn stolen(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+    let idle = seen.cpu(role).and_then(|cpu| cpu.idle.measured());
+    let idle = idle.map(|cpu| ("before the test began".to_owned(), Load::of(cpu).stolen));
+    let passes = seen.ways.iter().filter_map(|way| {
+        let load = Load::of(window(way.best?, role)?);
+        Some((format!("during {}", way.direction.arrow()), load.stolen))
+    });
+    let most = idle.into_iter().chain(passes).filter(|(_, share)| *share >= limits::STOLEN_CLEARLY);
+    let (when, share) = most.max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(&a.0)))?;
+    let (end, share) = (role.title(), percent(share));
+    Some(note(
+        role,
+        format!("The hypervisor gave {share} of the {end}'s time to others {when}; measure again at a quieter time."),
+    ))
+}
+
+/// The program that burns most, all its processes together.
+fn busiest(cpu: &CpuWindow) -> Option<&str> {
+    let names = cpu.processes.iter().filter(|p| foreign(p)).map(|p| p.name.as_str());
+    names.max_by(|a, b| {
+        let cores = |name| cpu.process(name).unwrap_or(0.0);
+        cores(a).total_cmp(&cores(b)).then_with(|| b.cmp(a))
+    })
+}
+
+fn during(seen: &Seen<'_>) -> Vec<Hit> {
     let ends = [Role::Pc, Role::Nas];
     seen.ways.iter().flat_map(|way| ends.into_iter().filter_map(move |role| loaded(way, role))).collect()
 }

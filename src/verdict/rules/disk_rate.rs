@@ -14,7 +14,7 @@ const fn page(code: &'static str, title: &'static str, meaning: &'static str) ->
         code,
         title,
         meaning,
-        detected: "What the directory sustains by itself, after any cache is full, beside what TCP carries memory to memory; the raw lane to or from that disk confirms it.",
+        detected: "What the directory sustains by itself, after any cache is full, beside what TCP carries memory to memory; the raw lane to or from that disk confirms it, and stands in for it only where the disk was not measured by itself.",
         fix: "Faster disks, more of them, another RAID level, or an SSD in front; the verdict says how far that helps before the next limit.",
     }
 }

@@ -44,9 +44,6 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    if seen.local() {
-        return Vec::new();
-    }
     let Some(copy) = seen.copy() else { return Vec::new() };
     let mut hits = Vec::new();
     for direction in Direction::BOTH {
@@ -55,7 +52,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
             let falls = |step: &&LaneStep<'_>| {
                 step.kind == lane.kind
                     && step.rung.files == FileSet::Large
-                    && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
+                    && step.rate.as_f64() < seen.lane_tolerance() * step.expected.as_f64()
             };
             if let Some(step) = steps.iter().find(falls) {
                 hits.extend(settings(lane, direction, step));

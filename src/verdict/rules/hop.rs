@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "A hop between the hosts is slower than their links",
         meaning: "Both hosts linked fast, yet TCP runs flat at exactly what a slower Ethernet carries: some cable, switch port or router between them is of that speed.",
-        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no processor was full, no window closed and no other cause fits. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
+        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no window closed and no quota held. Where the rate is even within 2 %, close to the class, and both directions agree, it outweighs busy processors: those do not stop at exactly a class. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
         fix: "Look at the speed of every switch port on the way; the slow one is a port that linked low, an old switch, or an uplink.",
     },
     check,
@@ -34,6 +34,18 @@ fn class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
     let passes =
         [way.multi, way.single].into_iter().flatten().filter(|pass| pass.goodput_bps.as_f64() >= limits::SNAP_BELOW * best);
     passes.filter(|pass| flat(pass)).find_map(|pass| ideal::snap(pass.goodput_bps, seen.mtu, seen.ip))
+}
+
+/// Whether one direction runs evenly at exactly this class, as no processor would have it.
+fn sits(seen: &Seen<'_>, way: &Way<'_>, class: BitRate) -> bool {
+    let ceiling = ideal::wire_ceiling(class, seen.mtu, seen.ip).as_f64();
+    let close = limits::LEVEL_BELOW * ceiling..=limits::SNAP_ABOVE * ceiling;
+    let best = way.rate().unwrap_or_default().as_f64();
+    let passes = [way.multi, way.single].into_iter().flatten();
+    passes.filter(|pass| pass.goodput_bps.as_f64() >= limits::SNAP_BELOW * best).any(|pass| {
+        let even = pass.steady.is_some_and(|steady| steady.spread <= limits::LEVEL_SPREAD);
+        even && close.contains(&pass.goodput_bps.as_f64())
+    })
 }
 
 /// The class that one direction comes near to, on hosts too busy for a level rate.
@@ -59,15 +71,19 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let sums = Sums::of(pass);
     let closed = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
     let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).map(Load::of).collect();
-    if closed || loads.iter().any(|load| load.starved()) {
+    let alike = class_back == Some(class);
+    let firm = alike && (sits(seen, way, class) || sits(seen, back, class));
+    // Waiting for a core does not hold a rate at a class; a quota may hold it anywhere.
+    let starved = |load: &Load| if firm { load.throttled >= limits::THROTTLED } else { load.starved() };
+    if closed || loads.iter().any(starved) {
         return None;
     }
-    let alike = class_back == Some(class);
     let level_back = super::hop::class(seen, back) == Some(class);
     let both = alike.then(|| "Both directions run at that level.".to_owned());
     // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
     let full = if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
     let (weight, kinds) = match (level.is_some(), level_back) {
+        _ if firm => (0.9, 1),
         (true, _) => (if alike { 0.9 } else { 0.68 } - full, 1),
         (false, true) => (0.75 - full, 1),
         (false, false) if full > 0.0 => return None,
@@ -77,6 +93,7 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     Some(
         Hit::tcp(CODE, Where::Path, way.direction)
             .weight(weight, kinds)
+            .firm(firm)
             .relieved(way.wire)
             .shows(format!(
                 "{}: {} {word} what a {class} link carries at MTU {}, while the line is {line}.",

@@ -1,7 +1,6 @@
 //! A way of copying that costs more than it should, for reasons not seen.
 
 use super::super::ladder::{LaneStep, Part, lane_steps};
-use super::super::limits;
 use super::super::seen::Seen;
 use super::super::words::{bytes, percent};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
@@ -34,9 +33,6 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    if seen.local() {
-        return Vec::new();
-    }
     let Some(copy) = seen.copy() else { return Vec::new() };
     let mut hits = Vec::new();
     for direction in Direction::BOTH {
@@ -45,7 +41,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
             let falls = |step: &&LaneStep<'_>| {
                 step.kind == lane.kind
                     && step.rung.files == FileSet::Large
-                    && step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64()
+                    && step.rate.as_f64() < seen.lane_tolerance() * step.expected.as_f64()
             };
             let Some(step) = steps.iter().find(falls) else { continue };
             let share = step.rate.as_f64() / step.expected.as_f64();

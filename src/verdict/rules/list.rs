@@ -64,6 +64,8 @@ pub(in super::super) struct Hit {
     pub(in super::super) one_flow: bool,
     /// Busy hosts show it without harm: it explains a rate clearly below the line, never one near it.
     pub(in super::super) soft: bool,
+    /// The evidence rules out what busy hosts show: no soft hit stands against it.
+    pub(in super::super) firm: bool,
     /// What is to blame, where the title of the code says less than is known.
     pub(in super::super) title: Option<String>,
 }
@@ -83,6 +85,7 @@ impl Hit {
             relieved: None,
             one_flow: false,
             soft: false,
+            firm: false,
             title: None,
         }
     }
@@ -125,6 +128,11 @@ impl Hit {
 
     pub(super) fn soft(mut self) -> Self {
         self.soft = true;
+        self
+    }
+
+    pub(super) fn firm(mut self, firm: bool) -> Self {
+        self.firm = firm;
         self
     }
 

@@ -24,6 +24,7 @@ mod mtu_mismatch;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod own_copy;
 mod routed;
 mod server_core;
 mod small_files;
@@ -32,6 +33,8 @@ mod ssh;
 mod stack_core;
 mod tcp_window;
 
+#[cfg(test)]
+mod busy_tests;
 #[cfg(test)]
 mod noise_tests;
 #[cfg(test)]

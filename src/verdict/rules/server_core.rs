@@ -33,9 +33,6 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    if seen.local() {
-        return Vec::new();
-    }
     Direction::BOTH.into_iter().filter_map(|direction| smb(seen, direction)).collect()
 }
 
@@ -62,7 +59,7 @@ fn used(cpu: &CpuWindow) -> Option<(&str, f64)> {
 fn smb(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let lanes = &seen.copy()?.lanes;
     let steps = lane_steps(seen, direction, seen.way(direction).rate());
-    let falls = |step: &&LaneStep<'_>| step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64();
+    let falls = |step: &&LaneStep<'_>| step.rate.as_f64() < seen.lane_tolerance() * step.expected.as_f64();
     let lane_of = |step: &LaneStep<'_>| lanes.iter().find(|lane| lane.kind == step.kind && is_smb(lane));
     let step = steps.iter().filter(falls).find(|step| step.rung.files == FileSet::Large && lane_of(step).is_some())?;
     let lane = lane_of(step)?;

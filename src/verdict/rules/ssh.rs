@@ -35,9 +35,6 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    if seen.local() {
-        return Vec::new();
-    }
     Direction::BOTH.into_iter().filter_map(|direction| ssh(seen, direction)).collect()
 }
 
@@ -45,7 +42,7 @@ fn ssh(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let steps = lane_steps(seen, direction, seen.way(direction).rate());
     let is_ssh =
         |kind| kind == LaneKind::Ssh || (kind == LaneKind::Mounted && protocol(seen, kind).is_some_and(|p| p.contains("ssh")));
-    let falls = |step: &LaneStep<'_>| step.rate.as_f64() < limits::LANE_TOLERANCE * step.expected.as_f64();
+    let falls = |step: &LaneStep<'_>| step.rate.as_f64() < seen.lane_tolerance() * step.expected.as_f64();
     let step = steps.into_iter().find(|step| is_ssh(step.kind) && step.rung.files == FileSet::Large && falls(step))?;
     encryption(seen, direction, &step).or_else(|| window(seen, direction, &step))
 }
@@ -145,7 +142,8 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
 }
 
 fn window(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Option<Hit> {
-    let throughput = seen.doc.measurements.throughput.measured()?;
+    // Loopback has no round trip that a window could be too small for.
+    let throughput = seen.doc.measurements.throughput.measured().filter(|_| !seen.local())?;
     let idle = throughput.idle_rtt.measured().map(|rtt| rtt.median_us.seconds());
     let rtt = idle.or_else(|| seen.way(direction).best.and_then(|pass| Sums::of(pass).min_rtt)).filter(|rtt| *rtt > 0.0)?;
     let allowed = limits::SSH_WINDOW_BYTES / rtt;
