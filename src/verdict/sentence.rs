@@ -127,7 +127,7 @@ pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
         return too_little(seen);
     };
     if let Some(lanes) = unmeasured(seen).filter(|_| verdict.status == Status::Healthy) {
-        verdict.sentence.push_str(&format!(" But {lanes}."));
+        verdict.sentence = format!("{} But {lanes}.", verdict.sentence);
         verdict.confidence = Confidence::Low;
     }
     verdict.ruled_out = ruled_out(seen, &[], answers, "");
