@@ -8,7 +8,7 @@
 //!
 //! Needs root, Linux, iproute2, ethtool and iperf3; where one is missing it says so and ends (an error with `WEAKLINK_FULL=1`).
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is what it prints")]
+#![expect(clippy::print_stdout, reason = "a benchmark's result is what it prints")]
 
 #[expect(dead_code, reason = "disks and quotas are for the lab's faults")]
 #[path = "../examples/lab/net.rs"]
