@@ -155,3 +155,6 @@ pub const COUNTED_BESIDE: f64 = 1.10;
 
 /// Traffic of others makes a link busy from this share of the line on.
 pub const BUSY_LINK: f64 = 0.10;
+
+/// A loss in one direction that needs no second look: twice the share from which on loss counts at all.
+pub const PLAIN_LOSS: f64 = 0.01;

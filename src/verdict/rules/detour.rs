@@ -32,7 +32,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         };
         hits.push(
             Hit::new(CODE, role, Explains::Part(Part::Tcp))
-                .weight(0.88, 2)
+                .weight(0.9, 2)
                 .shows(format!("At the {} the route leaves by {}, which is {what}.", role.title(), detour.name))
                 .advise(advice),
         );

@@ -52,8 +52,15 @@ fn lossy(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let other = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
     let one_sided = other.and_then(|other| Sums::of(other).retransmits).filter(|back| back * limits::ONE_SIDED < share);
     let one_sided = one_sided.map(|back| format!("The other direction sends again only {}.", percent(back)));
+    // A host short of processor time delays packets, it does not lose them in one direction: such a loss is the path's.
+    let plain = one_sided.is_some() && share >= limits::PLAIN_LOSS;
+    let weight = match (own, plain) {
+        (true, _) => 0.55,
+        (false, true) => 0.89,
+        (false, false) => 0.75,
+    };
     let mut hit = Hit::tcp(CODE, Where::Path, way.direction)
-        .weight(if own { 0.55 } else { 0.75 }, 1)
+        .weight(weight, 1)
         .shows(format!(
             "{}: {} of the segments had to be sent again, and {} arrive{}.",
             way.direction.arrow(),
