@@ -15,6 +15,7 @@ mod portable;
 use portable as imp;
 
 mod progress;
+mod report;
 mod scratch;
 mod stop;
 

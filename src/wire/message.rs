@@ -76,8 +76,6 @@ pub struct PassRequest {
     pub tokens: Vec<Token>,
     /// How long the sender sends.
     pub duration_us: Elapsed,
-    /// The largest segment to use, if the path needs it.
-    pub mss_clamp_bytes: Option<u32>,
     /// The congestion control for the agent's sending; none for the host's default.
     pub congestion: Option<String>,
 }
@@ -97,8 +95,6 @@ pub struct CopyRequest {
     pub budget_us: Elapsed,
     /// The most to move.
     pub max_bytes: ByteSize,
-    /// The largest segment to use, if the path needs it.
-    pub mss_clamp_bytes: Option<u32>,
 }
 
 /// The most data connections in one pass.
@@ -205,7 +201,6 @@ mod tests {
             direction: Direction::Upload,
             tokens: vec![Token([7; 16])],
             duration_us: Elapsed(3_000_000),
-            mss_clamp_bytes: Some(1448),
             congestion: Some("cubic".to_owned()),
         });
         let bytes = serde_json::to_vec(&request).unwrap();

@@ -263,7 +263,6 @@ async fn raw_rung(
         seed,
         budget_us: budget.into(),
         max_bytes: plan.max_bytes,
-        mss_clamp_bytes: session.mss_clamp,
     });
     let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
     let spec = RawSpec { seed, budget, max_bytes: plan.max_bytes };

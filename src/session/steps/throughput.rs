@@ -140,7 +140,6 @@ async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pas
         direction: plan.direction,
         tokens,
         duration_us: plan.time.into(),
-        mss_clamp_bytes: plan.clamp,
         congestion: session.congestion.clone(),
     });
     let echo = session.udp.as_ref().ok().map(|endpoint| {

@@ -7,34 +7,7 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Who reported that a datagram was too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TooLargeBy {
-    /// This host: the packet does not fit its own interface.
-    Host,
-    /// A router at this address, by ICMP.
-    Router(IpAddr),
-}
-
-/// A report that a datagram was too large.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooLarge {
-    /// Who said so.
-    pub by: TooLargeBy,
-    /// The MTU that it named, in bytes; a router may name anything, also zero.
-    pub mtu: u32,
-    /// The beginning of the datagram's payload, as far as it was quoted; possibly nothing.
-    pub quoted: Vec<u8>,
-}
-
-/// What the kernel kept for a socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketReport {
-    /// A datagram was too large.
-    TooLarge(TooLarge),
-    /// Anything else, such as a closed port.
-    Other,
-}
+pub use crate::sys::report::{SocketReport, TooLarge, TooLargeBy};
 
 /// Sets an option whose value is an integer.
 fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
