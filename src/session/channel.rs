@@ -194,7 +194,11 @@ impl<Out: Message, In: Message> Channel<Out, In> {
             }
         });
         let end = End { lost: Arc::clone(&lost), stop: stop.clone() };
-        tokio::spawn(async move { end.lose(read_all(read, transport, incoming).await) });
+        tokio::spawn(async move {
+            // The reason stands before `incoming` closes: whoever waits for a message asks for it as soon as it does.
+            end.lose(read_all(read, transport, &incoming).await);
+            drop(incoming);
+        });
         Self { outbox, inbox, lost, stop, _out: PhantomData }
     }
 
@@ -270,7 +274,7 @@ async fn write_all<Out: Message>(
 async fn read_all<In: Message>(
     mut socket: OwnedReadHalf,
     transport: Arc<StatelessTransportState>,
-    incoming: mpsc::Sender<In>,
+    incoming: &mpsc::Sender<In>,
 ) -> String {
     let mut nonce = 0u64;
     let mut joiner = Joiner::default();
@@ -299,6 +303,34 @@ async fn read_all<In: Message>(
                     Err(mpsc::error::TrySendError::Closed(_)) => return "nobody listens any more".to_owned(),
                 },
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_waits_for_a_lost_peer_is_told_how_it_was_lost() {
+        let code = PairingCode::from_random([7; 16]);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // Many rounds: the waiting task and the one that finds the reason run on two cores.
+        for round in 0..200 {
+            let agent = async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut hello = [0; HELLO_LEN];
+                socket.read_exact(&mut hello).await.unwrap();
+                drop(welcome(socket, &code, Stop::new()).await.unwrap());
+            };
+            let client = async {
+                let socket = TcpStream::connect(address).await.unwrap();
+                let mut channel = greet(socket, &code, Stop::new()).await.unwrap();
+                channel.receive().await.unwrap_err()
+            };
+            let ((), why) = tokio::join!(agent, client);
+            assert_eq!(why, "it closed the connection", "round {round}");
         }
     }
 }
