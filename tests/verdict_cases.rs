@@ -10,7 +10,7 @@ use model::copy::{FileSet, LaneKind, Place};
 use model::cpu::CpuWindow;
 use model::finding::{Confidence, Status};
 use model::link::InterfaceKind;
-use model::mtu::{Limiter, UnclampedStream};
+use model::mtu::{Limiter, SegmentStream};
 use model::outcome::Outcome;
 use model::plan::Workload;
 use model::storage::{Burst, Raid};
@@ -46,11 +46,12 @@ fn hole(doc: &mut Document, largest: u32) {
     let mtu = doc.measurements.mtu.measured_mut().unwrap();
     mtu.upload = Outcome::Measured(path(largest, Limiter::Silent));
     mtu.download = Outcome::Measured(path(largest, Limiter::Silent));
-    mtu.unclamped = Outcome::Measured(UnclampedStream {
+    mtu.unclamped = Outcome::Measured(SegmentStream {
         direction: Upload,
         bytes: ByteSize(0),
         elapsed_us: Elapsed(1_500_000),
         goodput_bps: BitRate(0),
+        packet: None,
     });
 }
 

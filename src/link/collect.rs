@@ -32,8 +32,18 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     } else {
         Outcome::skipped("this system tells the interface but not the route; on Linux, /proc/net/route or netlink would")
     };
-    Outcome::Measured(HostLink { local, peer, gateway, stack: interfaces(&host, &top), stated_speed_bps: None })
+    Outcome::Measured(HostLink {
+        local,
+        peer,
+        gateway,
+        stack: interfaces(&host, &top),
+        stated_speed_bps: None,
+        neighbours: Outcome::skipped(NOBODY_LISTENED),
+    })
 }
+
+/// Devices speak only every 30 s.
+const NOBODY_LISTENED: &str = "nobody listened for the switch (LLDP frames come every 30 s): --lldp does, as root";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
-use super::outcome::{Fact, Outcome};
+use super::outcome::{Fact, Outcome, absent};
 use crate::units::{BitRate, Mtu};
 
 /// The links of both ends.
@@ -41,6 +41,9 @@ pub struct HostLink {
     pub stack: Vec<Interface>,
     /// The real speed of the cable as the user stated it with `--link-speed`.
     pub stated_speed_bps: Option<BitRate>,
+    /// What the device at the other end of the cable says of itself.
+    #[serde(default = "absent")]
+    pub neighbours: Outcome<Vec<Neighbour>>,
 }
 
 impl HostLink {
@@ -48,6 +51,31 @@ impl HostLink {
     pub fn top(&self) -> Option<&Interface> {
         self.stack.first()
     }
+}
+
+/// The device at the other end of a cable, mostly a switch, as it says of itself by LLDP (IEEE 802.1AB).
+///
+/// Foreign words: nothing of it is more than a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Our interface that heard it.
+    pub interface: String,
+    /// The chassis: a MAC address, or what else the device calls itself.
+    pub chassis: Option<String>,
+    /// The device's port.
+    pub port: Option<String>,
+    /// The port's description.
+    pub port_description: Option<String>,
+    /// The device's name.
+    pub system: Option<String>,
+    /// What kind of device it is.
+    pub system_description: Option<String>,
+    /// The largest frame of the port in bytes, header and check sum included (802.3 TLV 4): 1518 or 1522 without jumbo frames.
+    pub max_frame_bytes: Option<u32>,
+    /// The VLAN of untagged frames (802.1 TLV 1).
+    pub port_vlan: Option<u16>,
+    /// Whether the port can be, and is, part of an aggregation (802.3 TLV 3, or 802.1 TLV 7).
+    pub aggregation: Option<[bool; 2]>,
 }
 
 /// One network interface.

@@ -14,6 +14,11 @@ pub enum Outcome<T> {
     Failed(Why),
 }
 
+/// What stands where a report of an earlier version has nothing.
+pub(super) fn absent<T>() -> Outcome<T> {
+    Outcome::skipped("the report is of an earlier version of weaklink, which did not measure this")
+}
+
 /// The reason why a value is not there, one clear sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Why {

@@ -8,6 +8,9 @@ use crate::units::{BitRate, ByteSize, Elapsed};
 /// What a run set out to do, as meant by the person who started it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Which question was asked.
+    #[serde(default)]
+    pub scope: Scope,
     /// How thorough.
     pub depth: Depth,
     /// Whether the agent ran in the same process over loopback: then nothing here is evidence about a cable.
@@ -26,6 +29,26 @@ pub struct Plan {
     pub stated_pc_bps: Option<BitRate>,
     /// The NAS's link speed, as the user stated it.
     pub stated_nas_bps: Option<BitRate>,
+}
+
+/// Which question a document answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The whole diagnosis.
+    #[default]
+    Run,
+    /// The path MTU alone, with an agent at the NAS.
+    Mtu,
+    /// The path MTU alone, as far as one end can know it.
+    MtuWithoutAgent,
+}
+
+impl Scope {
+    /// Whether only the path MTU was asked for.
+    pub const fn is_mtu(self) -> bool {
+        matches!(self, Self::Mtu | Self::MtuWithoutAgent)
+    }
 }
 
 /// How thorough a run is.

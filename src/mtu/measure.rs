@@ -61,6 +61,9 @@ impl Endpoint {
                 elapsed_us,
                 rtt_us: search.least_rtt().map(Into::into),
                 trace,
+                words: Vec::new(),
+                change: None,
+                location: Outcome::skipped("the place was not looked for"),
             }),
             Ending::Unanswered => Outcome::failed(format!(
                 "none of {probes} probes to {peer} was answered, not even the smallest: UDP port {port} is blocked or the \

@@ -243,6 +243,7 @@ impl ClientSession {
             tool: Tool { name: "weaklink".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
             started,
             plan: Plan {
+                scope: crate::model::plan::Scope::Run,
                 depth: settings.depth,
                 local: settings.local,
                 budget_us: promise(settings.depth).into(),

@@ -31,6 +31,7 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
         tool: Tool { name: "weaklink".into(), version: "0".into() },
         started: "2024-01-01T00:00:00Z".into(),
         plan: Plan {
+            scope: crate::model::plan::Scope::Run,
             depth: Depth::Normal,
             local: false,
             budget_us: Elapsed(60_000_000),
@@ -47,11 +48,11 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
                 pc: Outcome::Measured(host_link(line_mbit)),
                 nas: Outcome::Measured(host_link(line_mbit)),
             }),
-            mtu: Outcome::Measured(MtuSection {
-                upload: Outcome::Measured(path(1500, Limiter::LocalInterface)),
-                download: Outcome::Measured(path(1500, Limiter::LocalInterface)),
-                unclamped: Outcome::skipped("the path carries what the interfaces use"),
-            }),
+            mtu: Outcome::Measured(MtuSection::new(
+                Outcome::Measured(path(1500, Limiter::LocalInterface)),
+                Outcome::Measured(path(1500, Limiter::LocalInterface)),
+                "the path carries what the interfaces use",
+            )),
             throughput: Outcome::Measured(ThroughputSection {
                 upload: direction(wire),
                 download: direction(wire),
@@ -86,6 +87,7 @@ fn host_link(line_mbit: u64) -> HostLink {
         gateway: Outcome::Measured(None),
         stack: vec![interface("eth0", InterfaceKind::Physical, line_mbit)],
         stated_speed_bps: None,
+        neighbours: Outcome::skipped("nobody listened"),
     }
 }
 
@@ -121,6 +123,9 @@ pub(super) fn path(mtu: u32, limited_by: Limiter) -> PathMtu {
         elapsed_us: Elapsed(50_000),
         rtt_us: Some(Elapsed(200)),
         trace: vec![],
+        words: vec![],
+        change: None,
+        location: Outcome::skipped("not looked for"),
     }
 }
 

@@ -38,11 +38,7 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
         Ok(endpoint) => std::sync::Arc::clone(endpoint),
         Err(reason) => {
             let reason = reason.clone();
-            return Ok(MtuSection {
-                upload: Outcome::failed(reason.clone()),
-                download: Outcome::failed(reason.clone()),
-                unclamped: Outcome::skipped(reason),
-            });
+            return Ok(MtuSection::new(Outcome::failed(reason.clone()), Outcome::failed(reason.clone()), &reason));
         }
     };
     let budget = session.times.mtu;
@@ -52,8 +48,7 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
     session.events.part(Step::Mtu, "NAS → PC", Duration::from_millis(500), None);
     let reply = session.ask(Request::SearchMtu { budget_us: budget.into() }).await?;
     let Reply::Mtu(download) = reply else { return Err(unexpected(&reply)) };
-    let section =
-        MtuSection { upload, download, unclamped: Outcome::skipped("no black hole was found, so there is nothing to prove") };
+    let section = MtuSection::new(upload, download, "no black hole was found, so there is nothing to prove");
     session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
     Ok(section)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::host::{Direction, Role};
-use crate::model::mtu::{Limiter, MtuSection, UnclampedStream};
+use crate::model::mtu::{Limiter, MtuSection, SegmentStream};
 use crate::model::outcome::Outcome;
 use crate::model::throughput::{DirectionThroughput, Pass, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
 use crate::session::around::Bracket;
@@ -213,7 +213,7 @@ fn our_end(
 }
 
 /// The proof of a black hole: one stream with segments as large as the interfaces allow.
-pub async fn unclamped(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<UnclampedStream>, SessionError> {
+pub async fn unclamped(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<SegmentStream>, SessionError> {
     if session.mss_clamp.is_none() {
         return Ok(mtu.unclamped.clone());
     }
@@ -230,11 +230,12 @@ pub async fn unclamped(session: &mut ClientSession, mtu: &MtuSection) -> Result<
         Outcome::Measured(pass) => {
             // A stall is a result: what counts is what arrived in the whole time.
             let elapsed = plan.time.max(pass.elapsed_us.into());
-            Outcome::Measured(UnclampedStream {
+            Outcome::Measured(SegmentStream {
                 direction,
                 bytes: pass.bytes,
                 elapsed_us: Elapsed::from(elapsed),
                 goodput_bps: BitRate::of(pass.bytes, elapsed),
+                packet: None,
             })
         }
         Outcome::Skipped(why) => Outcome::Skipped(why),

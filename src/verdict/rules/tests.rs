@@ -5,7 +5,7 @@ use super::super::{judge, rules};
 use crate::model::copy::{FileSet, LaneKind, Place};
 use crate::model::finding::{Component, Confidence, Status, Where};
 use crate::model::link::InterfaceKind;
-use crate::model::mtu::{Limiter, UnclampedStream};
+use crate::model::mtu::{Limiter, SegmentStream};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Workload;
 use crate::model::storage::{Burst, Raid};
@@ -700,11 +700,12 @@ fn the_sentence_is_the_one_of_the_product() {
 fn a_stalled_stream_proves_the_hole() {
     let mut doc = healthy(1_000);
     jumbo_hole(&mut doc);
-    doc.measurements.mtu.measured_mut().unwrap().unclamped = Outcome::Measured(UnclampedStream {
+    doc.measurements.mtu.measured_mut().unwrap().unclamped = Outcome::Measured(SegmentStream {
         direction: Upload,
         bytes: ByteSize(0),
         elapsed_us: Elapsed(1_500_000),
         goodput_bps: BitRate(0),
+        packet: None,
     });
     let judgement = judge(&doc);
     assert_eq!(judgement.verdict.confidence, Confidence::High);
