@@ -8,7 +8,9 @@
 //! The agent has a [`Listener`] and expects a token; the client connects an [`Endpoint`] with it; then either end
 //! searches towards the other, and both answer.
 
+mod echo;
 mod endpoint;
+mod icmp;
 mod listener;
 mod measure;
 mod packet;
@@ -17,6 +19,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
+pub use echo::echo;
 pub use endpoint::Endpoint;
 pub use listener::{Expected, Listener};
 pub use packet::Token;
