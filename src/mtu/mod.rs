@@ -15,6 +15,7 @@ mod listener;
 mod measure;
 mod packet;
 mod search;
+mod service;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub use echo::echo;
 pub use endpoint::Endpoint;
 pub use listener::{Expected, Listener};
 pub use packet::Token;
+pub use service::{FILE_SERVICES, services, tcp_end};
