@@ -3,6 +3,7 @@
 pub mod cpu;
 pub mod file;
 pub mod host;
+pub mod icmp;
 pub mod net;
 pub mod tcp;
 pub mod udp;
