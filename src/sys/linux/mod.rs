@@ -4,5 +4,6 @@ pub mod cpu;
 pub mod file;
 pub mod host;
 pub mod net;
+pub mod packet;
 pub mod tcp;
 pub mod udp;
