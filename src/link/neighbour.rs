@@ -121,7 +121,7 @@ fn hear(port: &str, goes_on: &impl Fn() -> bool, waiting: &AtomicUsize) -> io::R
         }
     };
     while goes_on() {
-        match frames.next() {
+        match frames.receive() {
             Ok(None) => {}
             Ok(Some(frame)) => {
                 let before = heard.len();

@@ -84,7 +84,7 @@ impl Frames {
 
     /// The next frame from its destination address on, without a VLAN tag that the kernel took off; none when nothing came
     /// within the time to wait. After an error, such as that the interface went down, a new receiver must be opened.
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         match self.0.next() {
             Ok(frame) => Ok(Some(frame)),
             Err(error) => match error.kind() {

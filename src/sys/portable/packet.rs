@@ -14,7 +14,7 @@ impl Frames {
     }
 
     /// The next frame: there is never one.
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         match self.0 {}
     }
 }
