@@ -14,8 +14,6 @@ mod icmp;
 mod listener;
 mod measure;
 mod packet;
-mod pending;
-pub use pending::*;
 mod search;
 mod service;
 

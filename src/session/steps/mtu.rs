@@ -101,7 +101,7 @@ async fn by_udp(session: &mut ClientSession, endpoint: Arc<Endpoint>) -> Result<
 async fn by_echo(session: &ClientSession, reason: &str) -> MtuSection {
     session.events.part(Step::Mtu, "ICMP echo, as UDP is blocked", Duration::from_millis(500), None);
     let (peer, budget, stop) = (session.peer, session.times.mtu, session.stop.clone());
-    let echo = blocking(move || crate::mtu::echo(peer, budget, &stop)).await;
+    let echo = blocking(move || crate::mtu::echo(peer, None, budget, &stop)).await;
     let mut section = MtuSection::new(Outcome::failed(reason), Outcome::failed(reason), NO_HOLE);
     section.services = Outcome::skipped("weaklink's own port answers by TCP, so no other service has to");
     section.echo = echo;

@@ -5,5 +5,6 @@ pub mod file;
 pub mod host;
 pub mod icmp;
 pub mod net;
+pub mod packet;
 pub mod tcp;
 pub mod udp;
