@@ -308,7 +308,11 @@ mod tests {
             ("a router that names zero", extended(emsgsize, 2, 3, 4, 0, &router), large(by_router, 0)),
             ("a used up TTL", extended(113, 2, 11, 0, 0, &router), late(Ipv4Addr::new(192, 0, 2, 1).into())),
             ("a used up hop limit", extended(113, 3, 3, 0, 0, &router6), late(router6_address.into())),
-            ("a packet too big", extended(emsgsize, 3, 2, 0, 1280, &router6), large(TooLargeBy::Router(router6_address.into()), 1280)),
+            (
+                "a packet too big",
+                extended(emsgsize, 3, 2, 0, 1280, &router6),
+                large(TooLargeBy::Router(router6_address.into()), 1280),
+            ),
             ("fragments that did not come in time", extended(113, 2, 11, 1, 0, &router), SocketReport::Other),
             ("a closed port", extended(111, 2, 3, 3, 0, &router), SocketReport::Other),
             ("a router without address", extended(emsgsize, 2, 3, 4, 1400, &[]), SocketReport::Other),
