@@ -283,7 +283,7 @@ fn a_path_that_changes_under_the_search_ends_with_what_holds_at_the_end() {
         assert!(Duration::from(at_us) >= at && Duration::from(at_us) <= at + ms(60), "{name}: {at_us}");
         assert!(run.elapsed <= Duration::from_millis(1500), "{name}: {:?}", run.elapsed);
     }
-    let link = Link { becomes: Some((ms(200), 9000)), ..Link::clean(1500, 9000) };
+    let link = Link { becomes: Some((ms(210), 9000)), ..Link::clean(1500, 9000) };
     let raised = run(link, scope(9000));
     assert_eq!(raised.ending, Ending::Exact(9000, Limiter::LocalInterface));
     assert_eq!(raised.path().change.map(|change| (change.from, change.to)), Some((Mtu(1500), Mtu(9000))));
