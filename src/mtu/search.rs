@@ -237,10 +237,12 @@ impl Search {
             self.doubt = None;
         }
         if size > self.passed {
-            if self.losses.range(self.passed + 1..=size).next().is_some() {
-                // Those above may have vanished for the same reason, which is over: they are only suspected again.
+            let gap = self.passed + 1..=size;
+            if self.losses.range(gap.clone()).next().is_some() || self.refused.range(gap).next().is_some() {
+                // Those above may have failed for the same reason, which is over: they are only suspected again.
                 self.climbing = true;
                 self.losses.range_mut(size + 1..).for_each(|(_, losses)| *losses = 0);
+                self.refused.clear();
             }
             self.passed = size;
         }
@@ -287,7 +289,7 @@ impl Search {
         if index < self.epoch {
             return;
         }
-        self.refused.entry(word.about).or_insert(word);
+        self.refused.insert(word.about, word);
         let honest = mtu >= self.scope.least_mtu && mtu < word.about;
         if honest && mtu > self.passed && self.hinted.len() < MOST_WORDS && self.hinted.insert(mtu) {
             self.hint = Some(mtu);

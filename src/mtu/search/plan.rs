@@ -93,15 +93,13 @@ impl Search {
             self.queue = [ceiling, second, smallest].into();
             return (self.silent_rounds > SILENT_ROUNDS).then_some(Ending::Unanswered);
         }
-        let climbing = mem::take(&mut self.climbing);
-        if climbing && self.known().1 == 0 {
-            // Nothing is lost by chance here: the path itself has changed, and what is larger is searched anew.
-            self.losses.clear();
-            self.stage = Stage::Ceiling;
-        }
         let suspect = self.suspect();
-        if self.stage == Stage::Ceiling || (climbing && suspect <= ceiling) {
-            self.queue = [ceiling, suspect.min(ceiling), passed].into();
+        if mem::take(&mut self.climbing) && suspect <= ceiling {
+            self.climb();
+            return None;
+        }
+        if self.stage == Stage::Ceiling {
+            self.queue = [ceiling, ceiling, passed].into();
             return None;
         }
         if self.stage == Stage::Plateaus {
@@ -122,6 +120,13 @@ impl Search {
             self.narrow(suspect);
         }
         None
+    }
+
+    /// Tries those again that vanished before, as what is smaller passes by now.
+    fn climb(&mut self) {
+        let suspects: Vec<u32> = self.losses.range(self.passed + 1..=self.scope.ceiling).map(|(size, _)| *size).collect();
+        let chosen = [suspects.last(), suspects.get(3), suspects.first(), Some(&self.passed)];
+        self.queue = chosen.into_iter().flatten().copied().collect();
     }
 
     /// Cuts the gap below `suspect` into equal parts, all tried at once.
@@ -147,7 +152,9 @@ impl Search {
 
     /// Whether `size` vanished so often that it cannot be chance.
     fn is_proven(&self, size: u32) -> bool {
-        if self.refused.contains_key(&size) {
+        let in_last_round = |probe: usize| self.sent.get(probe).is_some_and(|sent| sent.round + 1 == self.round);
+        if self.refused.get(&size).is_some_and(|word| word.mtu >= self.passed || in_last_round(word.probe)) {
+            // A word that names less than passes is false, or true of a path that has changed since.
             return true;
         }
         let enough = self.losses_below(RESIDUAL_CHANCE).max(LEAST_LOSSES);
