@@ -113,6 +113,8 @@ pub(super) fn both_ways(seen: &Seen<'_>, sizes: &Sizes, routed: bool) -> Vec<Str
         // From the port upwards: a layer cannot have more than what lies below it.
         let low = stack.iter().rev().filter(|layer| layer.mtu.measured().is_some_and(|fact| fact.value < sizes.large));
         raise.extend(low.map(|layer| set(seen, role, Some(layer), sizes.large)));
+        let unseen = seen.end(role).mtu.is_none();
+        raise.extend(unseen.then(|| format!("at the {} too, which could not be seen from here", role.title())));
     }
     if sizes.large > Mtu::ETHERNET {
         let between = if routed { "every router and switch port" } else { "every switch port" };
@@ -120,7 +122,7 @@ pub(super) fn both_ways(seen: &Seen<'_>, sizes: &Sizes, routed: bool) -> Vec<Str
         raise.insert(
             0,
             format!(
-                "at {between} between the hosts, in the switch's settings, a largest frame of {frame} bytes or more ({} with a VLAN tag)",
+                "at {between} between the hosts, in its settings, a largest frame of {frame} bytes or more ({} with a VLAN tag)",
                 frame.saturating_add(TAG)
             ),
         );

@@ -169,7 +169,7 @@ fn contrast(stream: &SegmentStream, fits: Option<&SegmentStream>, holes: &[Hole<
     let way = stream.direction.arrow();
     match fits {
         Some(fits) => format!(
-            "{way} a stream moved {moved} with packets{}, and {} with packets{}.",
+            "{way}: a stream moved {moved} with packets{}, and {} with packets{}.",
             packet(stream.packet, hole.map(|hole| hole.path.ceiling)),
             fits.goodput_bps.bytes(),
             packet(fits.packet, hole.map(|hole| hole.path.mtu)),

@@ -96,7 +96,7 @@ fn wrong(path: &PathMtu, way: &str, hole: bool) -> Option<Hit> {
     for (word, fault) in lies.iter().take(4) {
         let why = match fault {
             WordFault::Zero => "which tells nothing".to_owned(),
-            WordFault::NotSmaller => "which the refused packet would have fitted".to_owned(),
+            WordFault::NotSmaller => "no less than what it refused".to_owned(),
             WordFault::BelowLeast => {
                 format!(
                     "less than every link must carry ({})",

@@ -218,6 +218,13 @@ fn a_hostile_name_never_stands_in_a_command() {
 }
 
 #[test]
+fn advice_names_what_was_not_seen() {
+    let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false)]);
+    says(&is(&doc, "network.mtu-black-hole"), &["at the NAS too, which could not be seen from here"]);
+}
+
+#[test]
 fn advice_names_the_place_of_each_system() {
     let mut doc = hole_both(1500);
     for (os, words) in [
@@ -308,7 +315,9 @@ fn different_sizes_each_way_without_a_fault_are_both_told() {
 #[test]
 fn a_lie_is_a_warning_where_packets_vanish_and_information_else() {
     let word = |mtu, about| RouterWord { address: [10, 0, 1, 1].into(), next_hop_mtu: Mtu(mtu), about: Mtu(about) };
-    for (said, words) in [(0, "which tells nothing"), (9000, "would have fitted"), (40, "less than every link must carry")] {
+    for (said, words) in
+        [(0, "which tells nothing"), (9000, "no less than what it refused"), (40, "less than every link must carry")]
+    {
         let mut doc = hole_up(1500);
         up(&mut doc).words = vec![word(said, 9000)];
         let judged = is(&doc, "network.mtu-black-hole");
