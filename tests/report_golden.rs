@@ -271,7 +271,9 @@ fn a_redacted_report_keeps_its_findings_and_loses_its_addresses() {
 
 #[test]
 fn a_document_about_the_path_alone_shows_nothing_else_and_every_probe_on_demand() {
-    for document in [samples::routed_hole(), samples::mtu_healthy(), samples::mtu_alone()] {
+    for document in
+        [samples::routed_hole as fn() -> Document, samples::mtu_healthy, samples::mtu_alone].map(|make| Box::new(make()))
+    {
         let text = render(&document, Format::Text, &Style::PLAIN);
         for other in ["── Hosts", "── TCP throughput", "── Storage", "── Processors", "wire, MTU", "streams"] {
             assert!(!text.contains(other), "{other}: {text}");

@@ -117,9 +117,9 @@ impl View {
     pub(super) fn of(document: &Document, style: &Style) -> Self {
         let mut view = Self::default();
         if document.plan.scope.is_mtu() {
-            view.fill_mtu(document, style)
+            view.fill_mtu(document, style);
         } else {
-            view.fill(document, style)
+            view.fill(document, style);
         }
         view.each_string(&|text| glue(&if style.unicode { clean(text) } else { ascii(&clean(text)) }));
         view

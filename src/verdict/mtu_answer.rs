@@ -14,8 +14,9 @@ use crate::units::Mtu;
 const WITH_AGENT: &str =
     "Run `weaklink serve` on the NAS and `weaklink mtu` with its code on the PC: both ends then count what arrives.";
 
-fn healthy(sure: Confidence, text: String) -> Verdict {
-    plain(Status::Healthy, Component::None, MTU_CONSISTENT, sure, format!("Healthy: {text}"))
+fn healthy(sure: Confidence, mut text: String) -> Verdict {
+    text.insert_str(0, "Healthy: ");
+    plain(Status::Healthy, Component::None, MTU_CONSISTENT, sure, text)
 }
 
 fn unknown(text: &str) -> Verdict {
@@ -94,7 +95,7 @@ fn both(seen: &Seen<'_>, up: &PathMtu, down: &PathMtu) -> Verdict {
         lossy(&hole).then(|| path.loss())
     };
     let lost = loses(Direction::Upload, up).or_else(|| loses(Direction::Download, down));
-    let sure = if ends.iter().all(|end| end.is_some()) && seen.ends.iter().all(|end| end.link.is_some()) {
+    let sure = if ends.iter().all(Option::is_some) && seen.ends.iter().all(|end| end.link.is_some()) {
         Confidence::High
     } else {
         Confidence::Medium
