@@ -72,7 +72,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         hit = hit.towards(hole.way);
     }
     hit = shown(seen, hit, &holes);
+    let before = hit.kinds;
     hit = with_stream(seen, hit, &holes);
+    let proven = hit.kinds > before || ranked.iter().any(|suspect| suspect.weight >= SURE);
     for (at, suspect) in ranked.iter().take(MOST).enumerate() {
         let word = if at == 0 && suspect.weight >= SURE { "Most likely" } else { "Possible" };
         let text = if suspect.weight < 0.5 { suspect.text.clone() } else { format!("{word}: {}", suspect.text) };
@@ -89,7 +91,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
     hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
     hit.title = ranked.into_iter().next().filter(|first| first.weight >= SURE).and_then(|first| first.title);
-    if holes.iter().all(lossy) && hit.kinds <= 2 {
+    if holes.iter().all(lossy) && !proven {
         // A path that loses everything now and then makes any size look too large.
         hit.weight = 0.5;
     }

@@ -238,6 +238,16 @@ fn advice_names_the_place_of_each_system() {
 }
 
 #[test]
+fn a_hole_below_1500_is_mended_below_or_where_headers_are_added() {
+    let mut doc = mtu_only(1_000, 1500);
+    section(&mut doc).upload = Outcome::Measured(short_path(1450, 1500, Limiter::Silent));
+    says(
+        &is(&doc, "network.mtu-black-hole"),
+        &["Either all 1450", "find what adds headers", "headers of a tunnel or an overlay"],
+    );
+}
+
+#[test]
 fn what_tcp_does_about_a_hole_is_told() {
     for (setting, words) in [(0, "transfers hang"), (1, "recover, but slowly"), (2, "always searches")] {
         let mut doc = hole_up(1500);
@@ -256,6 +266,12 @@ fn a_path_that_loses_every_size_is_a_guess() {
     up(&mut doc).trace = trace;
     let judged = is(&doc, "network.mtu-black-hole");
     assert_eq!(judged.verdict.confidence, Confidence::Low);
+    let both = up(&mut doc).clone();
+    section(&mut doc).download = Outcome::Measured(both);
+    assert_eq!(is(&doc, "network.mtu-black-hole").verdict.confidence, Confidence::Low);
+    section(&mut doc).unclamped = stream(Upload, 9000, 0);
+    section(&mut doc).clamped = stream(Upload, 1500, 294);
+    assert_eq!(is(&doc, "network.mtu-black-hole").verdict.confidence, Confidence::High);
     says(&judged, &["6 probes above 1500 bytes were lost, and 5 of the 10 that fit", "loss at every size"]);
     up(&mut doc).trace.retain(|probe| probe.size == Mtu(9000) || probe.fate == ProbeFate::Acknowledged);
     says(&is(&doc, "network.mtu-black-hole"), &["and none of the 5 that fit"]);
