@@ -218,6 +218,17 @@ fn a_hostile_name_never_stands_in_a_command() {
 }
 
 #[test]
+fn without_an_agent_the_place_is_told_too() {
+    let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
+    let mtu = section(&mut doc);
+    mtu.services = Outcome::Measured(vec![service(445, 9000, false)]);
+    mtu.echo.measured_mut().unwrap().path.location = Outcome::Measured(located(2, Some(3), 4));
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!((judged.verdict.confidence, judged.verdict.r#where), (Confidence::Medium, Some(Where::Path)));
+    assert!(judged.verdict.sentence.contains("behind the router 10.0.2.1 (hop 2)"), "{}", judged.verdict.sentence);
+}
+
+#[test]
 fn advice_names_what_was_not_seen() {
     let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
     section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false)]);
