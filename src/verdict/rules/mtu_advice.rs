@@ -128,6 +128,8 @@ pub(super) fn both_ways(seen: &Seen<'_>, sizes: &Sizes, routed: bool) -> Vec<Str
         );
     } else if routed {
         raise.insert(0, format!("at every router between the hosts an MTU of {}", sizes.large));
+    } else if sizes.small < sizes.large {
+        raise.insert(0, "find what adds headers between the hosts (a tunnel, an overlay network, VLAN tags on a switch without room for them) and give its link that much more".to_owned());
     }
     if !raise.is_empty() {
         out.push(format!("{} all {}: {}.", if out.is_empty() { "Make it" } else { "Or" }, sizes.large, raise.join("; ")));

@@ -7,7 +7,7 @@ use super::mtu_advice::{Sizes, both_ways, probing};
 use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
 use crate::model::finding::Where;
 use crate::model::mtu::{Limiter, MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
-use crate::model::{Direction, Outcome, Role};
+use crate::model::{Direction, Role};
 use crate::units::Mtu;
 
 const CODE: &str = "network.mtu-black-hole";
@@ -60,6 +60,33 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if holes.is_empty() {
         return without_agent(seen).into_iter().collect();
     }
+    let ranked = ranked(seen, &holes);
+    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).weight(1.0, 1);
+    if let [hole] = holes.as_slice() {
+        hit = hit.towards(hole.way);
+    }
+    hit = shown(seen, hit, &holes);
+    let before = hit.kinds;
+    hit = with_stream(seen, hit, &holes);
+    let proven = hit.kinds > before || ranked.iter().any(|suspect| suspect.weight >= SURE);
+    hit = with_suspects(hit, ranked);
+    for hole in &holes {
+        hit.evidence.extend(by_size(hole));
+        hit.evidence.extend(probing(seen, hole.way.sender()));
+    }
+    let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
+    let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
+    let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
+    if holes.iter().all(lossy) && !proven {
+        // A path that loses everything now and then makes any size look too large.
+        hit.weight = 0.5;
+    }
+    vec![hit]
+}
+
+/// The suspects of all holes, each once, most likely first.
+fn ranked(seen: &Seen<'_>, holes: &[Hole<'_>]) -> Vec<Suspect> {
     let mut ranked: Vec<Suspect> = Vec::new();
     for suspect in holes.iter().flat_map(|hole| suspects(seen, hole)) {
         if !ranked.iter().any(|known| known.text == suspect.text) {
@@ -67,33 +94,21 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         }
     }
     ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let mut hit = Hit::new(CODE, blamed(&ranked), Explains::Stops).weight(1.0, 1);
-    if let [hole] = holes.as_slice() {
-        hit = hit.towards(hole.way);
-    }
-    hit = shown(seen, hit, &holes);
-    hit = with_stream(seen, hit, &holes);
+    ranked
+}
+
+/// What the suspects add: the place, evidence, and what mends them.
+fn with_suspects(mut hit: Hit, ranked: Vec<Suspect>) -> Hit {
+    hit.place = blamed(&ranked);
     for (at, suspect) in ranked.iter().take(MOST).enumerate() {
         let word = if at == 0 && suspect.weight >= SURE { "Most likely" } else { "Possible" };
         let text = if suspect.weight < 0.5 { suspect.text.clone() } else { format!("{word}: {}", suspect.text) };
         hit = if suspect.weight >= SURE { hit.also(Some(text)) } else { hit.shows(text) };
     }
-    for hole in &holes {
-        hit.evidence.extend(by_size(hole));
-        hit.evidence.extend(probing(seen, hole.way.sender()));
-    }
     let sure = ranked.iter().filter(|suspect| suspect.weight >= SURE);
-    hit.advice = sure.filter_map(|suspect| suspect.mend.clone()).take(2).collect();
-    let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
-    let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
-    let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
-    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
+    hit.advice.extend(sure.filter_map(|suspect| suspect.mend.clone()).take(2));
     hit.title = ranked.into_iter().next().filter(|first| first.weight >= SURE).and_then(|first| first.title);
-    if holes.iter().all(lossy) && hit.kinds <= 2 {
-        // A path that loses everything now and then makes any size look too large.
-        hit.weight = 0.5;
-    }
-    vec![hit]
+    hit
 }
 
 /// Where the likeliest suspect is; the path where none is likely, or where likely ones differ.
@@ -108,9 +123,10 @@ fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
     let mtu = |role: Role| seen.end(role).mtu.unwrap_or_default();
     let said = |way: &str, hole: &Hole<'_>| {
         let words = &hole.path.words;
-        let how = match words.first() {
+        let true_one = words.iter().find(|word| word.lie().is_none());
+        let how = match true_one.or(words.first()) {
             None => "larger ones vanish without a message".to_owned(),
-            Some(word) if words.iter().all(|word| word.lie().is_some()) => {
+            Some(word) if true_one.is_none() => {
                 format!("larger ones vanish, and what the router {} says of it cannot be true", word.address)
             }
             Some(word) => format!(
@@ -238,8 +254,13 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
         );
         hit = hit.shows(text);
     }
+    let hole = Hole { way: Direction::Upload, path: echo, both: own };
+    hit = with_suspects(hit, ranked(seen, &[hole]));
+    // One end alone is never quite sure.
+    hit.kinds = 1;
     hit.evidence.extend(probing(seen, Role::Pc));
     hit.evidence.push("One end sees this alone: which direction drops what is told by `weaklink serve` on the NAS.".to_owned());
-    hit.advice = both_ways(seen, &Sizes::new(echo.mtu, own), matches!(echo.location, Outcome::Measured(ref at) if is_routed(at)));
+    let routed = echo.location.measured().is_some_and(is_routed);
+    hit.advice.extend(both_ways(seen, &Sizes::new(echo.mtu, own), routed));
     Some(hit)
 }

@@ -218,6 +218,17 @@ fn a_hostile_name_never_stands_in_a_command() {
 }
 
 #[test]
+fn without_an_agent_the_place_is_told_too() {
+    let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
+    let mtu = section(&mut doc);
+    mtu.services = Outcome::Measured(vec![service(445, 9000, false)]);
+    mtu.echo.measured_mut().unwrap().path.location = Outcome::Measured(located(2, Some(3), 4));
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!((judged.verdict.confidence, judged.verdict.r#where), (Confidence::Medium, Some(Where::Path)));
+    assert!(judged.verdict.sentence.contains("behind the router 10.0.2.1 (hop 2)"), "{}", judged.verdict.sentence);
+}
+
+#[test]
 fn advice_names_what_was_not_seen() {
     let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
     section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false)]);
@@ -235,6 +246,16 @@ fn advice_names_the_place_of_each_system() {
         doc.hosts.pc.measured_mut().unwrap().os = os.into();
         says(&is(&doc, "network.mtu-black-hole"), &[words, "Either all 1500", "Or all 9000", "a largest frame of 9018 bytes"]);
     }
+}
+
+#[test]
+fn a_hole_below_1500_is_mended_below_or_where_headers_are_added() {
+    let mut doc = mtu_only(1_000, 1500);
+    section(&mut doc).upload = Outcome::Measured(short_path(1450, 1500, Limiter::Silent));
+    says(
+        &is(&doc, "network.mtu-black-hole"),
+        &["Either all 1450", "find what adds headers", "headers of a tunnel or an overlay"],
+    );
 }
 
 #[test]
@@ -256,6 +277,12 @@ fn a_path_that_loses_every_size_is_a_guess() {
     up(&mut doc).trace = trace;
     let judged = is(&doc, "network.mtu-black-hole");
     assert_eq!(judged.verdict.confidence, Confidence::Low);
+    let both = up(&mut doc).clone();
+    section(&mut doc).download = Outcome::Measured(both);
+    assert_eq!(is(&doc, "network.mtu-black-hole").verdict.confidence, Confidence::Low);
+    section(&mut doc).unclamped = stream(Upload, 9000, 0);
+    section(&mut doc).clamped = stream(Upload, 1500, 294);
+    assert_eq!(is(&doc, "network.mtu-black-hole").verdict.confidence, Confidence::High);
     says(&judged, &["6 probes above 1500 bytes were lost, and 5 of the 10 that fit", "loss at every size"]);
     up(&mut doc).trace.retain(|probe| probe.size == Mtu(9000) || probe.fate == ProbeFate::Acknowledged);
     says(&is(&doc, "network.mtu-black-hole"), &["and none of the 5 that fit"]);
