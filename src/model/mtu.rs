@@ -9,6 +9,20 @@ use super::link::CountersByInterface;
 use super::outcome::{Outcome, absent};
 use crate::units::{BitRate, ByteSize, Elapsed, Mtu};
 
+/// Reasons of parts that were not measured because there was nothing to measure: they are no gap of a report.
+pub mod needless {
+    /// Streams prove black holes.
+    pub const NO_HOLE: &str = "no black hole was found, so there is nothing to prove";
+    /// A contrast needs something to be held against.
+    pub const NO_CONTRAST: &str = "no stream was tried without a clamp, so there is nothing to compare it with";
+    /// What one end can know alone is less than what two ends measure.
+    pub const TWO_ENDS: &str = "with an agent at the other end each direction is measured by itself, and this tells nothing more";
+    /// The place of a limit is known when the sender is the limit.
+    pub const OWN_INTERFACE: &str = "the sender's own interface is the limit, so nothing is kept back on the path";
+    /// All of them.
+    pub const ALL: [&str; 4] = [NO_HOLE, NO_CONTRAST, TWO_ENDS, OWN_INTERFACE];
+}
+
 /// Both directions, what TCP makes of them, and the proof of a black hole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MtuSection {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::view::{Item, Tone, View};
 use crate::model::Document;
+use crate::model::mtu::needless;
 
 /// The kinds of places that are named for one reason; the rest is counted.
 const MAX_PLACES: usize = 8;
@@ -36,7 +37,7 @@ pub(super) fn section(document: &Document, view: &mut View) {
             }
         }
     }
-    found.all.retain(|missing| !missing.reason.starts_with(EARLIER));
+    found.all.retain(|missing| !missing.reason.starts_with(EARLIER) && !needless::ALL.contains(&missing.reason.as_str()));
     if found.all.is_empty() {
         return;
     }

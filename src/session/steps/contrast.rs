@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::model::cpu::CpuWindow;
 use crate::model::host::{Direction, Role};
 use crate::model::mtu::{JumboGain, Limiter, MtuSection, PathMtu, SegmentCost, SegmentStream};
+use crate::model::mtu::needless::NO_CONTRAST;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Depth;
 use crate::model::throughput::{Pass, ThroughputSection};
@@ -57,7 +58,7 @@ pub async fn after_passes(
     mtu.gain = if session.settings.depth == Depth::Thorough {
         gain(session, mtu).await?
     } else {
-        Outcome::skipped("`weaklink mtu --gain` and `weaklink run --thorough` compare large packets with common ones")
+        Outcome::skipped("`weaklink run` leaves this to `weaklink mtu` unless --thorough is asked for: --gain compares large packets with common ones")
     };
     Ok(())
 }
@@ -67,7 +68,7 @@ pub async fn alone(session: &mut ClientSession, mtu: &mut MtuSection) -> Result<
     mtu.unclamped = unclamped(session, mtu, HOLE).await?;
     mtu.clamped = match mtu.unclamped.measured().map(|stream| stream.direction) {
         Some(direction) => stream(session, mtu, direction, Wish { clamp: session.mss_clamp, time: CONTRAST }).await?,
-        None => Outcome::skipped("no stream was tried without a clamp, so there is nothing to compare it with"),
+        None => Outcome::skipped(NO_CONTRAST),
     };
     mtu.gain = if session.settings.gain {
         gain(session, mtu).await?

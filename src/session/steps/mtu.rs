@@ -7,6 +7,7 @@ use crate::model::document::Document;
 use crate::model::host::Role;
 use crate::model::link::HostLink;
 use crate::model::mtu::{Limiter, MtuSection, PathMtu, TcpHandshake};
+use crate::model::mtu::needless::{NO_HOLE, TWO_ENDS};
 use crate::model::outcome::Outcome;
 use crate::mtu::Endpoint;
 use crate::session::around::{grown, tree};
@@ -78,12 +79,8 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
     Ok(section)
 }
 
-/// Why nothing more is asked where no stream has to prove anything.
-const NO_HOLE: &str = "no black hole was found, so there is nothing to prove";
-
 /// Each direction by itself.
 async fn by_udp(session: &mut ClientSession, endpoint: Arc<Endpoint>) -> Result<MtuSection, SessionError> {
-    const ONE_END: &str = "with an agent at the other end each direction is measured by itself, and this tells nothing more";
     let budget = session.times.mtu;
     session.events.part(Step::Mtu, "PC → NAS", Duration::from_millis(500), None);
     let stop = session.stop.clone();
@@ -92,8 +89,8 @@ async fn by_udp(session: &mut ClientSession, endpoint: Arc<Endpoint>) -> Result<
     let reply = session.ask(Request::SearchMtu { budget_us: budget.into() }).await?;
     let Reply::Mtu(download) = reply else { return Err(unexpected(&reply)) };
     let mut section = MtuSection::new(upload, download, NO_HOLE);
-    section.echo = Outcome::skipped(ONE_END);
-    section.services = Outcome::skipped(ONE_END);
+    section.echo = Outcome::skipped(TWO_ENDS);
+    section.services = Outcome::skipped(TWO_ENDS);
     Ok(section)
 }
 
