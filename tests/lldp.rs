@@ -236,13 +236,16 @@ fn a_silent_port_costs_its_time_and_not_what_another_said() {
 }
 
 #[test]
-fn a_switch_that_speaks_only_cdp_is_heard_when_the_time_is_over() {
+fn a_switch_that_speaks_only_cdp_or_lacp_is_heard_when_the_time_is_over() {
     let Some(cables) = Cables::new() else { return };
-    let _sender = cables.sender("far0", "cdp");
-    let (heard, _) = cables.heard("here0", 3);
+    let _senders = [cables.sender("far0", "cdp"), cables.sender("far1", "lacp")];
+    let (heard, _) = cables.heard("here0,here1", 3);
     let heard = heard.measured().unwrap_or_else(|| panic!("{heard:?}"));
-    assert_eq!(heard.len(), 1, "{heard:?}");
-    assert_eq!((heard[0].system.as_deref(), heard[0].stated_mtu), (Some("sw1.example.net"), Some(Mtu(1500))));
+    let [cdp, lacp] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!((cdp.interface.as_str(), cdp.system.as_deref()), ("here0", Some("sw1.example.net")));
+    assert_eq!(cdp.stated_mtu, Some(Mtu(1500)));
+    assert_eq!((lacp.interface.as_str(), lacp.chassis.as_deref()), ("here1", Some("00:1b:21:aa:bb:cc")));
+    assert_eq!(lacp.lacp.as_ref().map(|[actor, partner]| (actor.key, partner.key)), Some((17, 0)));
 }
 
 #[test]

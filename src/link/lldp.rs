@@ -175,7 +175,7 @@ fn address(id: &[u8]) -> Option<String> {
 }
 
 /// Bytes as a MAC address is written.
-fn hex(bytes: &[u8]) -> Option<String> {
+pub(super) fn hex(bytes: &[u8]) -> Option<String> {
     let bytes = bytes.get(..bytes.len().min(TEXT))?;
     let text = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
     (!text.is_empty()).then_some(text)

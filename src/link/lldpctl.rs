@@ -56,8 +56,9 @@ fn neighbour(interface: &str, facts: &Map<String, Value>) -> Neighbour {
         aggregation: of_port("aggregation").and_then(text).map(|_| [true, true]),
         autoneg: of_port("auto-negotiation").and_then(|it| Some([flag(it, "supported")?, flag(it, "enabled")?])),
         duplex: of_port("auto-negotiation").and_then(first).and_then(|it| duplex(&text(it.get("current")?)?)),
-        // It is not printed.
+        // These are not printed.
         stated_mtu: None,
+        lacp: None,
         capabilities: of_chassis("capability").map(capabilities).unwrap_or_default(),
         // Old releases told it of the chassis.
         ttl_s: of_port("ttl").or_else(|| of_chassis("ttl")).and_then(number),

@@ -2,7 +2,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
+//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what) |
 //! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
 //!
@@ -19,6 +19,7 @@ mod ethtool;
 mod facts;
 mod interface;
 mod kind;
+mod lacp;
 mod lldp;
 mod lldpctl;
 mod neighbour;
@@ -35,6 +36,7 @@ pub use bond::parse as parse_bond;
 pub use cdp::decode as decode_cdp;
 pub use collect::collect;
 pub use counters::{counters, host_interface_names};
+pub use lacp::decode as decode_lacp;
 pub use lldp::decode as decode_lldp;
 pub use lldpctl::from_lldpctl;
 pub use neighbour::{LISTEN, listen, ports};

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::tree::is_interface_name;
-use super::{cdp, lldp, lldpctl};
+use super::{cdp, lacp, lldp, lldpctl};
 use crate::model::link::{HostLink, InterfaceKind as Kind, Neighbour};
 use crate::model::outcome::Outcome;
 use crate::sys::Stop;
@@ -19,7 +19,7 @@ pub const LISTEN: Duration = Duration::from_secs(35);
 
 /// How often the word to stop is looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// More ports than this are not listened to; each costs a thread.
+/// More ports than this are not listened to; each costs three threads that sleep.
 const PORTS: usize = 16;
 /// More devices than this are not kept for a port; there is more than one where a simple switch passes the frames on.
 const DEVICES: usize = 8;
@@ -46,7 +46,8 @@ pub fn ports(link: &HostLink) -> Vec<String> {
 /// What the devices at the other end of `ports` say of themselves; never empty when measured.
 ///
 /// First lldpd is asked, which needs no privilege where its socket is open to the user and takes no time; then the ports that
-/// it does not know are listened to, until each was heard, until `time` is over (see [`LISTEN`]) or until `stop`.
+/// it does not know are listened to, until LLDP was heard on each, until `time` is over (see [`LISTEN`]) or until `stop`. What
+/// CDP and LACP say in that time stands behind it as further neighbours.
 /// Skipped when nothing could be asked or listened to, failed when nobody spoke.
 pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neighbour>> {
     let ports: BTreeSet<&str> = ports.iter().map(String::as_str).filter(|name| is_interface_name(name)).take(PORTS).collect();
@@ -55,10 +56,9 @@ pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neig
             "the way to the other host leads over no port of this machine with a cable, so no switch can be heard",
         );
     }
-    let deadline = Instant::now() + time;
     let mut found = ask_lldpd(&ports, stop);
     let silent: Vec<&str> = ports.iter().copied().filter(|port| !found.iter().any(|it| it.interface == **port)).collect();
-    let (mut heard, troubles) = hear_all(&silent, deadline, stop);
+    let (mut heard, troubles) = hear_all(&silent, time, stop);
     found.append(&mut heard);
     if !found.is_empty() {
         return Outcome::Measured(found);
@@ -100,6 +100,7 @@ struct Protocol {
 
 const LLDP: Protocol = Protocol { ether_type: lldp::ETHER_TYPE, groups: &lldp::GROUPS, decode: lldp::decode };
 const CDP: Protocol = Protocol { ether_type: cdp::ETHER_TYPE, groups: &[cdp::GROUP], decode: cdp::decode };
+const LACP: Protocol = Protocol { ether_type: lacp::ETHER_TYPE, groups: &[lacp::GROUP], decode: lacp::decode };
 
 impl Protocol {
     fn open(&self, port: &str) -> io::Result<Frames> {
@@ -135,17 +136,19 @@ impl Protocol {
 
 /// Listens to all ports at once; with the ports that could not be listened to, and why.
 ///
-/// A port is heard when LLDP was: CDP comes only every 60 s, and is a word more where it comes in time.
-fn hear_all(ports: &[&str], deadline: Instant, stop: &Stop) -> (Vec<Neighbour>, Vec<(String, io::Error)>) {
-    let waiting = AtomicUsize::new(ports.len());
-    let goes_on = || !stop.is_set() && Instant::now() < deadline && waiting.load(Ordering::Relaxed) > 0;
+/// A port is heard when LLDP was: CDP comes only every 60 s and LACP not at all on most ports; they are a word more where they
+/// come in time.
+fn hear_all(ports: &[&str], time: Duration, stop: &Stop) -> (Vec<Neighbour>, Vec<(String, io::Error)>) {
+    let (waiting, began) = (AtomicUsize::new(ports.len()), Instant::now());
+    let goes_on = || !stop.is_set() && began.elapsed() < time && waiting.load(Ordering::Relaxed) > 0;
     let one_less = || {
         waiting.fetch_sub(1, Ordering::Relaxed);
     };
     let hear = |port| LLDP.hear(port, &goes_on, one_less).inspect_err(|_| one_less());
     std::thread::scope(|scope| {
         let lldp: Vec<_> = ports.iter().map(|port| (*port, scope.spawn(|| hear(port)))).collect();
-        let cdp: Vec<_> = ports.iter().map(|port| scope.spawn(|| CDP.hear(port, &goes_on, || {}))).collect();
+        let others = ports.iter().flat_map(|port| [(port, &CDP), (port, &LACP)]);
+        let others: Vec<_> = others.map(|(port, protocol)| scope.spawn(|| protocol.hear(port, &goes_on, || {}))).collect();
         let (mut all, mut troubles) = (Vec::new(), Vec::new());
         for (port, thread) in lldp {
             match thread.join() {
@@ -154,7 +157,7 @@ fn hear_all(ports: &[&str], deadline: Instant, stop: &Stop) -> (Vec<Neighbour>, 
                 Err(_) => troubles.push((port.to_owned(), io::Error::other("the listening thread broke down"))),
             }
         }
-        all.extend(cdp.into_iter().filter_map(|thread| thread.join().ok()?.ok()).flatten());
+        all.extend(others.into_iter().filter_map(|thread| thread.join().ok()?.ok()).flatten());
         (all, troubles)
     })
 }

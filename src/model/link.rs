@@ -53,7 +53,7 @@ impl HostLink {
     }
 }
 
-/// The device at the other end of a cable, mostly a switch, as it says of itself by LLDP (IEEE 802.1AB) or CDP (Cisco).
+/// The device at the other end of a cable, mostly a switch, as it says of itself by LLDP (IEEE 802.1AB), CDP (Cisco) or LACP.
 ///
 /// Foreign words: nothing of it is more than a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,8 +87,25 @@ pub struct Neighbour {
     pub capabilities: Vec<String>,
     /// For how many seconds from its sending the word holds.
     pub ttl_s: Option<u16>,
+    /// What the port says by LACP of itself and of our end (IEEE 802.1AX); nothing else is known of the device then, and our
+    /// port is in no bond: a bond takes these frames for itself.
+    pub lacp: Option<[LacpEnd; 2]>,
     /// Who heard it: weaklink itself, or a program such as `lldpctl`.
     pub source: Option<Source>,
+}
+
+/// One end of an aggregation, as an LACPDU names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LacpEnd {
+    /// The device's address; all zero where it is not known.
+    pub system: String,
+    /// The key: ports of one device with the same one may be aggregated.
+    pub key: u16,
+    /// The port's number.
+    pub port: u16,
+    /// The state bits, from the lowest: active, short timeout, aggregation, synchronised, collecting, distributing, defaulted,
+    /// expired.
+    pub state: u8,
 }
 
 impl Neighbour {
