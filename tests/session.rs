@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use net::Running;
+use serde_json::Value;
 
 const WEAKLINK: &str = env!("CARGO_BIN_EXE_weaklink");
 
@@ -317,5 +318,76 @@ fn a_second_run_right_after_the_first_is_served() {
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(!output.stdout.is_empty(), "{err}");
         assert_eq!(leftovers(&agent.share()), Vec::<PathBuf>::new(), "nothing is left when the client is back");
+    }
+}
+
+fn mtu(agent: &Agent, args: &[&str]) -> (Option<i32>, Value, String) {
+    let output = Command::new(WEAKLINK)
+        .arg("mtu")
+        .arg(format!("127.0.0.1:{}", agent.port))
+        .arg("--code-file")
+        .arg(&agent.code_file)
+        .args(["--json", "-q"])
+        .args(args)
+        .output()
+        .unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {err}")), err)
+}
+
+#[test]
+fn the_path_mtu_alone_takes_seconds_and_leaves_the_agent_free() {
+    let agent = Agent::start();
+    let start = Instant::now();
+    let (code, report, err) = mtu(&agent, &[]);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert_eq!(report["plan"]["scope"], "mtu", "{err}");
+    let found = &report["measurements"]["mtu"]["measured"];
+    for way in ["upload", "download"] {
+        assert_eq!(found[way]["measured"]["limited_by"]["kind"], "local_interface", "{}", found[way]);
+        assert_eq!(found[way]["measured"]["mtu"], 65_535);
+    }
+    let ends = &found["handshake"]["measured"];
+    assert_eq!(ends["pc"]["measured"]["advertised_mss_bytes"], ends["nas"]["measured"]["advertised_mss_bytes"]);
+    assert!(report["measurements"]["throughput"]["skipped"].is_object());
+    assert_eq!((code, &report["verdict"]["code"]), (Some(0), &Value::from("none.mtu-consistent")), "{}", report["verdict"]);
+    let (again, _, _) = mtu(&agent, &["-4"]);
+    assert_eq!(again, Some(0));
+}
+
+#[test]
+fn one_end_alone_says_what_it_could_not_see() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (code, out, err) = run(&["mtu", "127.0.0.1", "--no-agent", "--tcp-port", &port, "--json", "-q"]);
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {err}"));
+    assert_eq!(report["plan"]["scope"], "mtu_without_agent");
+    let found = &report["measurements"]["mtu"]["measured"];
+    assert!(found["upload"]["skipped"]["reason"].as_str().is_some_and(|why| why.contains("weaklink serve")));
+    let service = &found["services"]["measured"][0];
+    assert_eq!(service["port"].to_string(), port);
+    if cfg!(target_os = "linux") {
+        assert!(service["result"]["measured"]["end"]["advertised_mss_bytes"].as_u64().is_some_and(|mss| mss > 1000), "{service}");
+    }
+    // Without a ping socket and without privilege nothing is known, and that is no success.
+    match found["echo"]["measured"]["path"]["mtu"].as_u64() {
+        Some(mtu) => assert_eq!((code, mtu), (Some(0), 65_535), "{}", report["verdict"]),
+        None => assert_eq!(code, Some(2), "{}", report["verdict"]),
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_in_words() {
+    for (args, word) in [
+        (&["mtu", "127.0.0.1", "--no-agent", "--gain"][..], "--gain"),
+        (&["mtu", "127.0.0.1", "--tcp-port", "22"], "--no-agent"),
+        (&["mtu", "127.0.0.1", "-4", "-6"], "--ipv6"),
+        (&["mtu", "127.0.0.1", "--no-agent", "-6"], "no IPv6 address"),
+        (&["run", "127.0.0.1", "-6", "--code", CODE], "no IPv6 address"),
+        (&["mtu", "no such host", "--no-agent"], "is no host"),
+    ] {
+        let (code, out, err) = run(args);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(word), "{args:?}: {err}");
     }
 }

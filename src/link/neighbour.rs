@@ -65,9 +65,9 @@ pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neig
     }
     match troubles.first() {
         Some((port, error)) if troubles.len() == silent.len() => why_deaf(port, error),
-        _ if stop.is_set() => {
-            Outcome::skipped("listening for the switch was stopped before it spoke (LLDP frames come every 30 s)")
-        }
+        _ if stop.is_set() => Outcome::skipped(
+            "the switch did not speak while this ran (LLDP frames come every 30 s): `weaklink mtu --lldp` waits for it",
+        ),
         _ => Outcome::failed(format!(
             "no LLDP frame came on {} within {} s: the switch does not send any (simple ones cannot, others need it turned on) \
              or sends them less often, or the card keeps them (Intel X710 and E810: ethtool --show-priv-flags, fw-lldp)",

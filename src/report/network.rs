@@ -84,10 +84,17 @@ fn neighbour(neighbour: &Neighbour) -> String {
         text("", &neighbour.port_description),
         neighbour.max_frame_bytes.map(|bytes| format!("largest frame {bytes} bytes")),
         neighbour.port_vlan.map(|vlan| format!("untagged VLAN {vlan}")),
+        neighbour.stated_mtu.map(|mtu| format!("MTU {mtu} (by CDP, which some switches state wrongly)")),
         neighbour.aggregation.map(|[can, is]| format!("aggregation: able {}, in use {}", word(can), word(is))),
+        neighbour.autoneg.map(|[can, does]| format!("negotiates: able {}, does {}", word(can), word(does))),
+        neighbour.duplex.map(|it| format!("{} duplex", duplex(it))),
+        neighbour.lacp.as_ref().map(|[device, ours]| {
+            format!("it wants to aggregate (LACP state {}/{}), and this port is in no bond", device.state, ours.state)
+        }),
     ];
     let said = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-    if said.is_empty() { said } else { format!("by its own word (LLDP): {said}") }
+    let by = if neighbour.source == Some(Source::Program) { ", told by lldpd" } else { "" };
+    if said.is_empty() { said } else { format!("by its own word{by}: {said}") }
 }
 
 fn interface_row(name: &str, interface: &Interface) -> Vec<String> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::model::cpu::CpuWindow;
 use crate::model::host::{Direction, Role};
-use crate::model::mtu::{JumboGain, Limiter, MtuSection, PathMtu, SegmentCost, SegmentStream};
 use crate::model::mtu::needless::NO_CONTRAST;
+use crate::model::mtu::{JumboGain, Limiter, MtuSection, PathMtu, SegmentCost, SegmentStream};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Depth;
 use crate::model::throughput::{Pass, ThroughputSection};
@@ -58,7 +58,9 @@ pub async fn after_passes(
     mtu.gain = if session.settings.depth == Depth::Thorough {
         gain(session, mtu).await?
     } else {
-        Outcome::skipped("`weaklink run` leaves this to `weaklink mtu` unless --thorough is asked for: --gain compares large packets with common ones")
+        Outcome::skipped(
+            "`weaklink run` leaves this to `weaklink mtu` unless --thorough is asked for: --gain compares large packets with common ones",
+        )
     };
     Ok(())
 }

@@ -196,19 +196,20 @@ fn neighbours<'a>(seen: &Seen<'a>, role: Role) -> impl Iterator<Item = &'a Neigh
 
 /// What a switch port says about its largest frame.
 fn claimed(neighbour: &Neighbour, role: Role, hole: &Hole<'_>) -> Option<Suspect> {
-    let frame = neighbour.max_frame_bytes.filter(|bytes| *bytes > FRAME + TAG)?;
-    let packets = Mtu(frame - FRAME);
+    let frame = neighbour.max_frame_bytes?;
+    // Devices count different parts of a frame; this is the standard's.
+    let packets = Mtu(frame.saturating_sub(FRAME));
     let port = neighbour.port.as_deref().and_then(plain).map(|port| format!(" {port}")).unwrap_or_default();
     let end = role.title();
     let whose = format!("The switch port{port} at the {end}'s {}", neighbour.interface);
-    if packets >= hole.both {
+    if neighbour.takes(hole.both)? {
         let text = format!(
             "{whose} says that it takes frames of {frame} bytes, enough for packets of {}: by its word not that port.",
             hole.both
         );
         return Some(Suspect { weight: 0.2, place: Where::Path, text, mend: None, title: None });
     }
-    if !fits(Mtu(frame - FRAME - TAG), hole.path.mtu) {
+    if !(frame.saturating_sub(FRAME + TAG)..=frame).any(|mtu| fits(Mtu(mtu), hole.path.mtu)) {
         return None;
     }
     let need = hole.both.0.saturating_add(FRAME);
@@ -217,7 +218,7 @@ fn claimed(neighbour: &Neighbour, role: Role, hole: &Hole<'_>) -> Option<Suspect
         place: Where::Path,
         text: format!(
             "{whose} says that its largest frame has {frame} bytes: packets of {packets}, or {} with a VLAN tag.",
-            frame - FRAME - TAG
+            frame.saturating_sub(FRAME + TAG)
         ),
         mend: Some(format!(
             "Set the switch port{port} at the {end}'s cable to jumbo frames (a largest frame of {need} bytes or more, {} with VLAN tags).",
