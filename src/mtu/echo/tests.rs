@@ -28,7 +28,7 @@ fn loopbacks() -> Vec<IpAddr> {
     addresses
 }
 
-fn run<'a>(socket: &'a EchoSocket, peer: IpAddr, cookie: Cookie) -> Run<'a> {
+fn run(socket: &EchoSocket, peer: IpAddr, cookie: Cookie) -> Run<'_> {
     Run::new(socket, SocketAddr::new(peer, 0), socket.identifier().unwrap_or(0x5765), cookie)
 }
 
