@@ -7,6 +7,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The kinds of socket that this process may open, with a search over each.
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn allowed(peer: IpAddr) -> Vec<(EchoSocket, EchoMethod)> {
     let both = [(EchoSocket::ping(peer), EchoMethod::PingSocket), (EchoSocket::raw(peer), EchoMethod::RawSocket)];
     both.into_iter()
