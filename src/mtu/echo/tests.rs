@@ -87,7 +87,7 @@ fn a_host_that_answers_nothing_is_a_failure_that_names_ping_and_what_the_system_
         let scope = Scope { smallest: 68, ceiling: 1500, least_mtu: 68, budget: PATIENCE };
         for complaint in [None, Some("no route to host")] {
             run.complaint = complaint.map(io::Error::other);
-            let outcome = run.conclude(&Search::new(scope), &Ending::Unanswered);
+            let outcome = run.conclude(&Search::new(scope), Ending::Unanswered);
             let Outcome::Failed(why) = outcome else { panic!("{method:?}: {outcome:?}") };
             assert!(why.reason.contains("ping is filtered"), "{}", why.reason);
             assert!(complaint.is_none_or(|complaint| why.reason.contains(complaint)), "{}", why.reason);
