@@ -7,14 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::{BUFFER, Sending, TICK, canonical};
 use super::icmp::{Cookie, Series, behind_header};
+use super::locate::{Locate, Move};
 use super::packet::Family;
 use super::search::{Ending, Scope, Search, Step};
 use crate::model::Outcome;
 use crate::model::mtu::{EchoMethod, EchoPath, PathMtu};
 use crate::sys::Stop;
 use crate::sys::icmp::{EchoArrival, EchoSocket};
-use crate::sys::udp::{SocketReport, TooLargeBy, is_too_large};
+use crate::sys::udp::{SocketReport, TooLarge, TooLargeBy, is_too_large};
 use crate::units::{Elapsed, Mtu};
+
+mod place;
 
 /// How often sending is tried while the kernel reports an error that belongs to an earlier request.
 const SEND_ATTEMPTS: u32 = 4;
@@ -35,6 +38,8 @@ const MOST_ERRORS: u32 = 16;
 /// fragments, and then a smaller way back does not show in the size but in `reply_fragment` (Linux 4.10 or later tells;
 /// a kernel that does not leaves it empty). Some hosts and firewalls answer only up to a size of their own choice; that
 /// looks like a path that carries no more.
+///
+/// Where something else than the own interface is the limit, it is also told where that is, as far as routers answer.
 ///
 /// Skipped without the right to send ICMP, where the system cannot forbid fragments, and when `stop` was set. Failed when
 /// not even the smallest request is answered, or when loss leaves the size undecided.
@@ -72,6 +77,17 @@ fn open(peer: IpAddr) -> Result<(EchoSocket, EchoMethod), String> {
     })
 }
 
+/// What was heard: which request by its sequence, and when.
+#[derive(Clone, Copy, Debug)]
+enum News {
+    /// It was answered, and had this size.
+    Answered(u32, u32, Duration),
+    /// A router says that it was too large, and names an MTU.
+    TooBig(u32, IpAddr, u32),
+    /// A router says that its TTL was used up.
+    Expired(u32, IpAddr, Duration),
+}
+
 /// One search: the socket, and what was learnt besides the size.
 struct Run<'a> {
     socket: &'a EchoSocket,
@@ -86,6 +102,7 @@ struct Run<'a> {
     /// The last thing that the kernel said besides sizes, such as that there is no route.
     complaint: Option<io::Error>,
     errors_in_a_row: u32,
+    news: Vec<News>,
 }
 
 impl<'a> Run<'a> {
@@ -101,6 +118,7 @@ impl<'a> Run<'a> {
             largest: (0, None),
             complaint: None,
             errors_in_a_row: 0,
+            news: Vec::new(),
         }
     }
 
@@ -114,20 +132,31 @@ impl<'a> Run<'a> {
             return Outcome::skipped("the search for the path MTU by ICMP echo was stopped before its end");
         };
         let reply_fragment = self.largest.1.map(Mtu);
-        self.conclude(&search, &ending).map(|path| EchoPath { method, path, reply_fragment })
+        let mut found = self.conclude(&search, ending);
+        if let Some(path) = found.measured_mut() {
+            path.location = place::locate(&mut self, path, budget, stop);
+        }
+        found.map(|path| EchoPath { method, path, reply_fragment })
     }
 
     /// Moves the search between the clock and the socket until it ends; none when it was stopped.
     fn drive(&mut self, search: &mut Search, stop: &Stop) -> Option<Ending> {
         let mut buffer = vec![0; BUFFER];
         while !stop.is_set() {
-            self.take_reports(search);
+            self.take_reports();
+            for news in self.news.drain(..) {
+                match news {
+                    News::Answered(sequence, size, at) => search.acknowledged(sequence, size, at),
+                    News::TooBig(sequence, router, mtu) => search.refused_by_router(Some(sequence), router, mtu),
+                    News::Expired(..) => {}
+                }
+            }
             match search.poll(self.start.elapsed()) {
                 Step::Done(ending) => return Some(ending),
-                Step::Wait(until) => self.receive(search, &mut buffer, until),
+                Step::Wait(until) => self.receive(&mut buffer, until),
                 Step::Send { sequence, size } => {
                     let sending = match self.series.request(sequence, size) {
-                        Some(request) => self.send(search, &request, size),
+                        Some(request) => self.send(&request, size, None),
                         None => Sending::TooLarge(None),
                     };
                     if let Sending::TooLarge(mtu) = sending {
@@ -139,16 +168,49 @@ impl<'a> Run<'a> {
         None
     }
 
-    fn send(&mut self, search: &mut Search, request: &[u8], size: u32) -> Sending {
+    /// The same for a look for the place, whose sequences begin at `first`; false when it was stopped.
+    fn look(&mut self, look: &mut Locate, first: u32, stop: &Stop) -> bool {
+        let mut buffer = vec![0; BUFFER];
+        let begun = self.start.elapsed();
+        while !stop.is_set() {
+            self.take_reports();
+            for news in self.news.drain(..) {
+                match news {
+                    News::Answered(sequence, size, _) => look.acknowledged(sequence.wrapping_sub(first), size),
+                    News::TooBig(sequence, router, _) => look.refused(Some(sequence.wrapping_sub(first)), router),
+                    News::Expired(sequence, router, at) => {
+                        look.expired(Some(sequence.wrapping_sub(first)), router, at.saturating_sub(begun));
+                    }
+                }
+            }
+            match look.poll(self.start.elapsed().saturating_sub(begun)) {
+                Move::Done => return true,
+                Move::Wait(until) => self.receive(&mut buffer, begun + until),
+                Move::Send { sequence, size, ttl } => {
+                    if let Some(request) = self.series.request(first.wrapping_add(sequence), size) {
+                        // What cannot be sent counts as lost.
+                        let _: Sending = self.send(&request, size, Some(ttl));
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn send(&mut self, request: &[u8], size: u32, ttl: Option<u8>) -> Sending {
         let mut too_large = false;
         for _ in 0..SEND_ATTEMPTS {
-            let Err(error) = self.socket.send(request, self.peer) else { return Sending::Gone };
+            let sent = match ttl {
+                None => self.socket.send(request, self.peer),
+                Some(ttl) => self.socket.send_with_ttl(request, self.peer, ttl),
+            };
+            let Err(error) = sent else { return Sending::Gone };
             too_large = is_too_large(&error);
             if !too_large {
                 self.complaint = Some(error);
             }
             // The error may belong to an earlier request that a router refused: only the report tells.
-            self.take_reports(search);
+            self.take_reports();
             let named = self.local_mtu.filter(|mtu| *mtu < size);
             if too_large && named.is_some() {
                 return Sending::TooLarge(named);
@@ -158,13 +220,13 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for one message, at most until `until` or for a tick.
-    fn receive(&mut self, search: &mut Search, buffer: &mut [u8], until: Duration) {
+    fn receive(&mut self, buffer: &mut [u8], until: Duration) {
         let patience = until.saturating_sub(self.start.elapsed()).min(TICK);
         match self.socket.receive(buffer, patience) {
             Ok(arrival) => {
                 self.errors_in_a_row = 0;
                 let message = buffer.get(..arrival.length).unwrap_or(&[]);
-                self.handle(search, message, &arrival);
+                self.handle(message, &arrival);
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(error) => {
@@ -179,11 +241,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn handle(&mut self, search: &mut Search, message: &[u8], arrival: &EchoArrival) {
+    fn handle(&mut self, message: &[u8], arrival: &EchoArrival) {
         let now = self.start.elapsed();
         let message = if self.socket.has_header() { behind_header(message).unwrap_or(&[]) } else { message };
         if let Some((sequence, size)) = self.series.answer(message) {
-            search.acknowledged(sequence, size, now);
+            self.news.push(News::Answered(sequence, size, now));
             let (largest, fragment) = self.largest;
             if size > largest {
                 self.largest = (size, arrival.fragment);
@@ -192,44 +254,34 @@ impl<'a> Run<'a> {
             }
         } else if let Some(word) = self.series.too_big(message, self.peer.ip()) {
             // Where the kernel hands the same word over as a report too, hearing it twice changes nothing.
-            search.refused_by_router(Some(word.sequence), arrival.from, word.mtu);
+            self.news.push(News::TooBig(word.sequence, arrival.from, word.mtu));
         }
     }
 
-    /// Tells the search what the kernel kept for the socket.
-    fn take_reports(&mut self, search: &mut Search) {
+    /// Takes what the kernel kept for the socket.
+    fn take_reports(&mut self) {
         for _ in 0..MOST_REPORTS {
             let Ok(Some(report)) = self.socket.next_report() else { break };
-            let SocketReport::TooLarge(report) = report else { continue };
-            match report.by {
-                TooLargeBy::Host => self.local_mtu = Some(report.mtu),
-                TooLargeBy::Router(router) => {
-                    if let Some(sequence) = self.series.quoted(&report.quoted) {
-                        search.refused_by_router(Some(sequence), router, report.mtu);
-                    }
+            match report {
+                SocketReport::TooLarge(TooLarge { by: TooLargeBy::Host, mtu, .. }) => self.local_mtu = Some(mtu),
+                SocketReport::TooLarge(TooLarge { by: TooLargeBy::Router(router), mtu, quoted }) => {
+                    self.news.extend(self.series.quoted(&quoted).map(|sequence| News::TooBig(sequence, router, mtu)));
                 }
+                SocketReport::TimeExceeded { router, quoted } => {
+                    let now = self.start.elapsed();
+                    self.news.extend(self.series.quoted(&quoted).map(|sequence| News::Expired(sequence, router, now)));
+                }
+                SocketReport::Other => {}
             }
         }
     }
 
-    fn conclude(&self, search: &Search, ending: &Ending) -> Outcome<PathMtu> {
+    fn conclude(&self, search: &Search, ending: Ending) -> Outcome<PathMtu> {
         let peer = self.peer.ip();
-        let trace = search.trace();
-        let probes = trace.len() as u32;
-        let elapsed_us = Elapsed::from(self.start.elapsed());
+        let elapsed = self.start.elapsed();
+        let (probes, elapsed_us) = (search.trace().len(), Elapsed::from(elapsed));
         match ending {
-            Ending::Exact(mtu, limited_by) => Outcome::Measured(PathMtu {
-                mtu: Mtu(*mtu),
-                ceiling: Mtu(search.ceiling()),
-                limited_by: limited_by.clone(),
-                probes,
-                elapsed_us,
-                rtt_us: search.least_rtt().map(Into::into),
-                trace,
-                words: Vec::new(),
-                change: None,
-                location: Outcome::skipped("the place was not looked for"),
-            }),
+            Ending::Exact(mtu, limited_by) => Outcome::Measured(search.path(mtu, limited_by, elapsed)),
             Ending::Unanswered => {
                 let said = self.complaint.as_ref().map(|error| format!(" (this system said: {error})")).unwrap_or_default();
                 Outcome::failed(format!(

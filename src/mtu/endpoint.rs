@@ -128,9 +128,9 @@ impl Shared {
         let mut too_large = false;
         for _ in 0..SEND_ATTEMPTS {
             let turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-            let sent = send();
+            let result = send();
             drop(turn);
-            match sent {
+            match result {
                 Ok(_) => return Sending::Gone,
                 Err(error) => too_large = udp::is_too_large(&error),
             }

@@ -50,8 +50,7 @@ impl Series {
     pub(crate) fn new(family: Family, identifier: u16, cookie: Cookie) -> Self {
         let mut padding = vec![0; (family.largest() - family.headers()) as usize - MARK];
         // Content that no link can compress.
-        let [a, b, c, d, e, f, g, h, ..] = cookie;
-        Pattern::new(u64::from_be_bytes([a, b, c, d, e, f, g, h])).fill(0, &mut padding);
+        Pattern::new(u128::from_be_bytes(cookie) as u64).fill(0, &mut padding);
         Self { family, identifier, cookie, padding }
     }
 

@@ -33,7 +33,7 @@ impl Endpoint {
     /// the size undecided: a size that is not proven is never given as measured.
     ///
     /// Where something else than the own interface is the limit, it is also told where that is, as far as routers answer:
-    /// that takes no probe more in one subnet, at most half a second where all routers answer and at most 1.5 s else.
+    /// that takes one probe more in one subnet, at most half a second where all routers answer and at most 1.5 s else.
     pub fn search(&self, ceiling: Option<Mtu>, budget: Duration, stop: &Stop) -> Outcome<PathMtu> {
         let shared = &self.shared;
         if let Some(why) = &shared.inexact {

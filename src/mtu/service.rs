@@ -26,7 +26,7 @@ pub const FILE_SERVICES: [(u16, Option<&str>); 3] = [(445, Some("SMB")), (2049, 
 const MOST_AT_ONCE: usize = 8;
 
 /// How long an acknowledgement is awaited: Linux repeats a segment after 0.2, 0.6 and 1.4 s (its least timeout, doubled each
-/// time), so within this time it vanished three times.
+/// time), so within this time it vanished at least three times.
 const CONFIRMATION: Duration = Duration::from_millis(1100);
 
 /// How often the kernel is asked whether the segment was acknowledged, or the connection made.
@@ -50,7 +50,8 @@ const MOST_FAREWELL: usize = 1 << 20;
 /// connection without any clamp of ours is made within `timeout`, our own end is read, and one segment as large as the two
 /// ends agreed on is sent, which may not be fragmented; then `CONFIRMATION` is waited for the acknowledgement. Where a router
 /// honestly says that it is too large, the kernel sends it again in smaller ones: that shows as acknowledged with a smaller
-/// `pmtu_after`.
+/// `pmtu_after`. The kernel remembers that word for all connections to the host (10 minutes), so a service that is asked a
+/// moment later may begin with the smaller size.
 ///
 /// What is sent is chosen to mean nothing, to leave no trace beyond one connection, and to need no login:
 /// - SSH: our identification with the comment that this is a probe, `SSH_MSG_IGNORE` messages (RFC 4253, 11.2), and

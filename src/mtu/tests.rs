@@ -4,8 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::packet::{Kind, Packet};
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use super::place;
 use super::{Endpoint, Listener};
 use crate::model::Outcome;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use crate::model::mtu::{Limiter, PathMtu};
 use crate::sys::Stop;
 use crate::units::Mtu;
 
@@ -53,6 +57,8 @@ fn both_directions_are_measured_at_every_kind_of_address() {
                     assert!(path.mtu >= Mtu::ETHERNET, "{name} {other}: {path:?}");
                     assert_eq!(path.probes as usize, path.trace.len(), "{name} {other}");
                     assert!(path.rtt_us.is_some(), "{name} {other}");
+                    assert!(path.words.is_empty() && path.change.is_none(), "{name} {other}");
+                    assert!(matches!(path.location, Outcome::Skipped(_)), "{name} {other}: {:?}", path.location);
                 }
                 Outcome::Skipped(_) if cfg!(feature = "portable") => {}
                 missing => panic!("{name} {other}: {:?}", missing.why()),
@@ -74,6 +80,36 @@ fn echoes_come_back_while_both_ends_search() {
             assert!(summary.received > 0 && summary.min_us <= summary.median_us && summary.p95_us <= summary.max_us);
         }
     });
+}
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+#[test]
+fn one_subnet_is_recognised_by_a_single_answer_while_both_ends_are_at_it() {
+    let mut ends = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    ends.extend(has_ipv6().then_some(IpAddr::V6(Ipv6Addr::LOCALHOST)));
+    for ip in ends {
+        let (_listener, client, agent) = pair(ip, ip);
+        let stop = Stop::new();
+        let found = client.search(Some(Mtu(4000)), PATIENCE, &stop);
+        let silent = PathMtu { limited_by: Limiter::Silent, ..found.measured().cloned().expect("a path") };
+        std::thread::scope(|scope| {
+            scope.spawn(|| agent.search(Some(Mtu(9000)), PATIENCE, &stop));
+            for _ in 0..20 {
+                let location = place::locate(&client.shared, &silent, PATIENCE, &stop);
+                let location = location.measured().cloned().expect("a place");
+                assert_eq!(
+                    (location.size, location.peer_at, location.reached, location.missing),
+                    (Mtu(4001), Some(1), 0, Some(1))
+                );
+                assert!(location.hops.is_empty());
+            }
+        });
+        stop.set();
+        assert!(place::locate(&client.shared, &silent, PATIENCE, &stop).why().is_some_and(|why| why.contains("stopped")));
+        assert!(
+            place::locate(&client.shared, &silent, Duration::ZERO, &Stop::new()).why().is_some_and(|why| why.contains("time"))
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The kinds of socket that this process may open, with a search over each.
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn allowed(peer: IpAddr) -> Vec<(EchoSocket, EchoMethod)> {
     let both = [(EchoSocket::ping(peer), EchoMethod::PingSocket), (EchoSocket::raw(peer), EchoMethod::RawSocket)];
     both.into_iter()
@@ -28,7 +29,7 @@ fn loopbacks() -> Vec<IpAddr> {
     addresses
 }
 
-fn run<'a>(socket: &'a EchoSocket, peer: IpAddr, cookie: Cookie) -> Run<'a> {
+fn run(socket: &EchoSocket, peer: IpAddr, cookie: Cookie) -> Run<'_> {
     Run::new(socket, SocketAddr::new(peer, 0), socket.identifier().unwrap_or(0x5765), cookie)
 }
 
@@ -86,7 +87,7 @@ fn a_host_that_answers_nothing_is_a_failure_that_names_ping_and_what_the_system_
         let scope = Scope { smallest: 68, ceiling: 1500, least_mtu: 68, budget: PATIENCE };
         for complaint in [None, Some("no route to host")] {
             run.complaint = complaint.map(io::Error::other);
-            let outcome = run.conclude(&Search::new(scope), &Ending::Unanswered);
+            let outcome = run.conclude(&Search::new(scope), Ending::Unanswered);
             let Outcome::Failed(why) = outcome else { panic!("{method:?}: {outcome:?}") };
             assert!(why.reason.contains("ping is filtered"), "{}", why.reason);
             assert!(complaint.is_none_or(|complaint| why.reason.contains(complaint)), "{}", why.reason);

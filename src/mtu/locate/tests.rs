@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// One router, and what comes behind it.
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent habit of a router")]
 #[derive(Clone, Copy, Debug)]
 struct Router {
     /// The largest packet in bytes that it passes on, or that the wire behind it carries.
@@ -30,7 +31,6 @@ fn address(ttl: usize) -> IpAddr {
 
 struct Path {
     routers: Vec<Router>,
-    /// What the last wire, or the switch in the own subnet, carries.
     rtt: Duration,
     loss: f64,
     seed: u64,

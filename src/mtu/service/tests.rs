@@ -101,7 +101,7 @@ fn both_ends_of_a_connection_agree() {
                     assert!(end.pmtu >= Some(Mtu(end.granted_mss_bytes())), "{end:?}");
                 }
             }
-            (Outcome::Skipped(_), Outcome::Skipped(_)) => assert!(!TELLS),
+            (Outcome::Skipped(_), Outcome::Skipped(_)) if !TELLS => {}
             other => panic!("{address}: {other:?}"),
         }
     }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::udp::{self, SocketReport, array, receive_message, set_option};
 pub use crate::sys::report::EchoArrival;
@@ -102,6 +102,27 @@ impl EchoSocket {
             v4 @ SocketAddr::V4(_) => v4,
         };
         self.socket.send_to(message, peer).map(|_| ())
+    }
+
+    /// Sends one ICMP message that ends after `ttl` hops (IPv6: hop limit); nobody else may send meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`] and of `setsockopt`.
+    pub fn send_with_ttl(&self, message: &[u8], peer: SocketAddr, ttl: u8) -> io::Result<()> {
+        let options = SockRef::from(&self.socket);
+        if peer.is_ipv4() {
+            let before = options.ttl_v4()?;
+            options.set_ttl_v4(ttl.into())?;
+            let sent = self.send(message, peer);
+            options.set_ttl_v4(before)?;
+            sent
+        } else {
+            let before = options.unicast_hops_v6()?;
+            options.set_unicast_hops_v6(ttl.into())?;
+            let sent = self.send(message, peer);
+            options.set_unicast_hops_v6(before)?;
+            sent
+        }
     }
 
     /// Waits up to `patience` for a message.

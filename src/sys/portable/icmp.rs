@@ -47,6 +47,14 @@ impl EchoSocket {
         match self.0 {}
     }
 
+    /// Sends one ICMP message that ends after `ttl` hops.
+    ///
+    /// # Errors
+    /// None, since no such socket exists here.
+    pub const fn send_with_ttl(&self, _message: &[u8], _peer: SocketAddr, _ttl: u8) -> io::Result<()> {
+        match self.0 {}
+    }
+
     /// Waits for a message.
     ///
     /// # Errors
