@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Run;
 use crate::model::Outcome;
+use crate::model::mtu::needless::OWN_INTERFACE;
 use crate::model::mtu::{Limiter, Location, PathMtu};
 use crate::mtu::locate::{Ground, Locate, Nowhere};
 use crate::sys::Stop;
@@ -22,7 +23,7 @@ const LEAST_BUDGET: Duration = Duration::from_millis(20);
 pub(super) fn locate(run: &mut Run<'_>, path: &PathMtu, budget: Duration, stop: &Stop) -> Outcome<Location> {
     let refuser = match path.limited_by {
         Limiter::LocalInterface => {
-            return Outcome::skipped("the sender's own interface is the limit, so nothing is kept back on the path");
+            return Outcome::skipped(OWN_INTERFACE);
         }
         Limiter::Router { address, .. } => Some(address),
         Limiter::Silent => None,
