@@ -119,6 +119,21 @@ impl Stage {
         report(command)
     }
 
+    /// How many echo requests a host's kernel has received.
+    fn echo_requests(&self, host: &str, family: Family) -> u64 {
+        let file = if family == Family::V4 { "/proc/net/snmp" } else { "/proc/net/snmp6" };
+        let text = self.built.lab.inside(host, "cat", &[file]).unwrap();
+        let count = if family == Family::V4 {
+            // A line of names, then one of numbers.
+            let mut lines = text.lines().filter(|line| line.starts_with("Icmp:")).map(str::split_whitespace);
+            let names = lines.next().unwrap();
+            names.zip(lines.next().unwrap()).find(|(name, _)| *name == "InEchos").map(|(_, count)| count)
+        } else {
+            text.lines().find_map(|line| line.strip_prefix("Icmp6InEchos")).map(str::trim)
+        };
+        count.unwrap().parse().unwrap()
+    }
+
     fn command(&self, family: Family) -> Command {
         let mut command = self.built.lab.command("pc", env!("CARGO_BIN_EXE_weaklink"));
         command.args(["mtu", &self.host(family), "--json", "-q"]);
@@ -240,6 +255,27 @@ fn check_alone(stage: &mut Stage, path: &Path, family: Family) {
     }
 }
 
+/// The path is what it claims to be, by another program: echo requests of a size arrive, one byte more do not. The receiver's
+/// kernel counts, so each direction stands for itself.
+fn check_path(stage: &Stage, path: &Path, family: Family) {
+    let (nas, pc) = (stage.built.nas(family), stage.built.pc(family));
+    for (truth, from, to, target) in [(path.upload, "pc", "nas", nas), (path.download, "nas", "pc", pc)] {
+        // IPv4 and IPv6 headers have 20 and 40 bytes, that of an echo request 8.
+        let payload = truth.mtu - if family == Family::V4 { 28 } else { 48 };
+        let arrives = |payload: u32| {
+            let before = stage.echo_requests(to, family);
+            let ping = ["-n", "-q", "-c", "1", "-W", "0.2", "-M", "do", "-s", &payload.to_string(), &target];
+            // It fails where only the answer is lost, or where its own kernel knows better.
+            let _ = stage.built.lab.inside(from, "ping", &ping);
+            stage.echo_requests(to, family) > before
+        };
+        let name = format!("{} ({family:?}), from the {from}", path.name);
+        assert!((0..ROUNDS).any(|_| arrives(payload)), "{name}: {} bytes do not arrive", truth.mtu);
+        // What its own interface does not let out needs no proof.
+        assert!(truth.by == By::Own || !arrives(payload + 1), "{name}: {} bytes arrive", truth.mtu + 1);
+    }
+}
+
 /// Both ways of looking at some of the paths.
 fn check(names: impl Fn(&str) -> bool) {
     let Some(_turn) = turn() else { return };
@@ -247,6 +283,7 @@ fn check(names: impl Fn(&str) -> bool) {
     for path in paths::PATHS.iter().filter(|path| names(path.name)) {
         let mut stage = Stage::new(path);
         for family in [Family::V4, Family::V6] {
+            check_path(&stage, path, family);
             check_together(&mut stage, path, family);
             check_alone(&mut stage, path, family);
         }

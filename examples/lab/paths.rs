@@ -282,6 +282,15 @@ impl Built {
         }
     }
 
+    /// The PC's address.
+    pub fn pc(&self, family: Family) -> String {
+        match (self.legs, family) {
+            (0, Family::V4) => "10.78.0.1".to_owned(),
+            (0, Family::V6) => "fd78::1".to_owned(),
+            _ => address(1, 1, family),
+        }
+    }
+
     /// The router at this distance from the sender, by the address from which it answers him.
     pub fn router(&self, upload: bool, distance: u8, family: Family) -> String {
         let distance = usize::from(distance);
