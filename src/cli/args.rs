@@ -32,6 +32,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run the whole diagnosis from the PC and print the verdict
     Run(Box<RunArgs>),
+    /// Find the largest packet of each direction, who limits it and what to change; about two seconds
+    Mtu(Box<MtuArgs>),
     /// Judge a saved report again with the rules of this version
     Judge(JudgeArgs),
     /// Render a saved report
@@ -94,12 +96,12 @@ pub struct RunArgs {
     /// With --local: the directory to measure [default: a new one in the system's temporary directory]
     #[arg(long, value_name = "DIR", requires = "local")]
     pub dir: Option<PathBuf>,
-    /// The pairing code that `weaklink serve` printed; better use --code-file or WEAKLINK_CODE
-    #[arg(long, value_name = "CODE", conflicts_with = "code_file")]
-    pub code: Option<String>,
-    /// File that holds the pairing code
-    #[arg(long, value_name = "FILE")]
-    pub code_file: Option<PathBuf>,
+    /// How the agent is reached.
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// The address family.
+    #[command(flatten)]
+    pub family: FamilyArgs,
     /// Also copy through this directory of a mounted share (SMB, NFS, SSHFS …)
     #[arg(long, value_name = "DIR")]
     pub path: Option<PathBuf>,
@@ -139,6 +141,83 @@ pub struct RunArgs {
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
     #[arg(long, value_name = "END=SPEED")]
     pub link_speed: Vec<String>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `weaklink mtu`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink mtu nas.local                    each direction, with `weaklink serve` running on the NAS
+  weaklink mtu nas.local --trace            every probe
+  weaklink mtu nas.local --gain             also what jumbo frames gain in rate and processor time
+  sudo weaklink mtu nas.local --lldp        also asks the switch for its largest frame (35 s)
+  weaklink mtu nas.local --no-agent         what this end can know alone: ping, and the NAS's SMB, NFS and SSH ports
+  weaklink mtu fe80::1%eth0 --no-agent      IPv6, link-local
+
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
+Exit codes: 0 the path is consistent, 1 a fault, 2 could not be measured, 130 interrupted.")]
+pub struct MtuArgs {
+    /// The NAS: HOST, HOST:PORT or [IPv6]:PORT
+    #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
+    pub host: String,
+    /// No `weaklink serve` on the NAS: measure what this end can know alone. One full-size segment is sent to its SSH, SMB and NFS ports
+    #[arg(long, conflicts_with_all = ["code", "code_file", "gain"])]
+    pub no_agent: bool,
+    /// With --no-agent: the TCP ports to try; may be repeated [default: 445, 2049, 22]
+    #[arg(long, value_name = "PORT", requires = "no_agent", value_parser = clap::value_parser!(u16).range(1..))]
+    pub tcp_port: Vec<u16>,
+    /// How the agent is reached.
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// The address family.
+    #[command(flatten)]
+    pub family: FamilyArgs,
+    /// Show every probe: size, direction, outcome, round-trip time
+    #[arg(long)]
+    pub trace: bool,
+    /// Measure what large packets gain here: rate and processor time against common ones (about 3 s more)
+    #[arg(long)]
+    pub gain: bool,
+    /// Wait up to 35 s for the switches to say the largest frame of their ports (LLDP; needs root, or lldpd)
+    #[arg(long)]
+    pub lldp: bool,
+    /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
+    #[arg(long, value_name = "END=SPEED")]
+    pub link_speed: Vec<String>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// The pairing code.
+#[derive(Debug, Args)]
+pub struct CodeArgs {
+    /// The pairing code that `weaklink serve` printed; better use --code-file or WEAKLINK_CODE
+    #[arg(long, value_name = "CODE", conflicts_with = "code_file")]
+    pub code: Option<String>,
+    /// File that holds the pairing code
+    #[arg(long, value_name = "FILE")]
+    pub code_file: Option<PathBuf>,
+}
+
+/// Which addresses of the host.
+#[derive(Debug, Args)]
+pub struct FamilyArgs {
+    /// Use IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// Use IPv6 only
+    #[arg(short = '6', long)]
+    pub ipv6: bool,
+}
+
+/// Where the report goes.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
     /// Print the report as JSON on stdout
     #[arg(long)]
     pub json: bool,

@@ -2,12 +2,16 @@
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::cli::args::{ColorArg, RunArgs, WorkloadArg};
+use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, MtuArgs, RunArgs, WorkloadArg};
 use crate::copy::SshOptions;
-use crate::model::plan::{Depth, Workload};
+use crate::model::plan::{Depth, Scope, Workload};
+use crate::mtu::Service;
 use crate::report::Style;
-use crate::session::{RunSettings, SshSettings};
+use crate::session::dial::{Family, Target, TargetError};
+use crate::session::listening::ONE_ROUND;
+use crate::session::{AloneSettings, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
 
@@ -61,7 +65,7 @@ pub fn write_code(path: &Path, code: &PairingCode) -> Result<(), Unusable> {
     writeln!(file, "{code}").map_err(fault)
 }
 
-fn run_code(args: &RunArgs) -> Result<PairingCode, Unusable> {
+fn typed_code(args: &CodeArgs) -> Result<PairingCode, Unusable> {
     let (text, origin) = if let Some(text) = &args.code {
         (text.clone(), "--code".to_owned())
     } else if let Some(path) = &args.code_file {
@@ -99,13 +103,12 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
         return Err(unusable(format!("--max-data {}: a disk test needs at least {LEAST_DATA}", args.max_data)));
     }
     let (target, code, dir) = if args.local {
-        let target = crate::session::dial::Target { host: "127.0.0.1".to_owned(), port: 0 };
+        let target = Target { host: "127.0.0.1".to_owned(), port: 0 };
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
         (target, random_code()?, Some(dir))
     } else {
         let host = args.host.as_deref().unwrap_or_default();
-        let target = host.parse().map_err(|error: crate::session::dial::TargetError| unusable(error.to_string()))?;
-        (target, run_code(args)?, None)
+        (target(host)?, typed_code(&args.code)?, None)
     };
     for (option, path) in [("--path", &args.path), ("--pc-dir", &args.pc_dir), ("--dir", &dir)] {
         if let Some(path) = path {
@@ -123,7 +126,9 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
         None => None,
     };
     let settings = RunSettings {
+        scope: Scope::Run,
         target,
+        family: family(&args.family),
         code,
         depth: match (args.quick, args.thorough) {
             (true, _) => Depth::Quick,
@@ -141,10 +146,67 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
             WorkloadArg::Small => Workload::Small,
         },
         max_data: args.max_data,
+        gain: false,
+        lldp: Duration::ZERO,
         stated_pc,
         stated_nas,
     };
     Ok((settings, dir))
+}
+
+fn target(host: &str) -> Result<Target, Unusable> {
+    host.parse().map_err(|error: TargetError| unusable(error.to_string()))
+}
+
+const fn family(args: &FamilyArgs) -> Family {
+    match (args.ipv4, args.ipv6) {
+        (true, _) => Family::V4,
+        (_, true) => Family::V6,
+        _ => Family::Any,
+    }
+}
+
+/// What `weaklink mtu` is to do, with an agent or without.
+#[derive(Debug)]
+pub enum MtuSettings {
+    /// A session with an agent.
+    Together(Box<RunSettings>),
+    /// This end alone.
+    Alone(AloneSettings),
+}
+
+/// What `weaklink mtu` is to do.
+pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
+    let (stated_pc, stated_nas) = stated(&args.link_speed)?;
+    let target = target(&args.host)?;
+    let family = family(&args.family);
+    let lldp = if args.lldp { ONE_ROUND } else { Duration::ZERO };
+    if args.no_agent {
+        let services: Vec<Service> = match args.tcp_port.as_slice() {
+            [] => Service::KNOWN.to_vec(),
+            ports => ports.iter().copied().map(Service::at).collect(),
+        };
+        return Ok(MtuSettings::Alone(AloneSettings { target, family, services, lldp, stated_pc }));
+    }
+    Ok(MtuSettings::Together(Box::new(RunSettings {
+        scope: Scope::Mtu,
+        target,
+        family,
+        code: typed_code(&args.code)?,
+        depth: Depth::Normal,
+        local: false,
+        streams: 1,
+        congestion: None,
+        pc_dir: None,
+        path: None,
+        ssh: None,
+        workload: Workload::Large,
+        max_data: ByteSize(0),
+        gain: args.gain,
+        lldp,
+        stated_pc,
+        stated_nas,
+    })))
 }
 
 fn stated(words: &[String]) -> Result<(Option<BitRate>, Option<BitRate>), Unusable> {

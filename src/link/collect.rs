@@ -43,7 +43,7 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
 }
 
 /// Devices speak only every 30 s.
-const NOBODY_LISTENED: &str = "nobody listened for the switch (LLDP frames come every 30 s): --lldp does, as root";
+const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {

@@ -17,6 +17,8 @@ mod counters;
 mod ethtool;
 mod facts;
 mod interface;
+mod pending;
+pub use pending::*;
 mod kind;
 mod route;
 #[cfg(target_os = "linux")]

@@ -12,6 +12,8 @@ mod endpoint;
 mod listener;
 mod measure;
 mod packet;
+mod pending;
+pub use pending::*;
 mod search;
 
 #[cfg(test)]

@@ -29,20 +29,21 @@ impl Bracket {
     /// Ends it.
     pub fn finish(self) -> Around {
         let cpu = self.sampler.finish();
-        let after = crate::link::counters(&self.names, &tree());
-        let counters = self.before.and_then(|before| {
-            after.map(|after| {
-                after
-                    .into_iter()
-                    .map(|(name, now)| {
-                        let grown = before.get(&name).map(|then| now.since(then)).unwrap_or_default();
-                        (name, grown)
-                    })
-                    .collect()
-            })
-        });
+        let counters = grown(self.before, crate::link::counters(&self.names, &tree()));
         Around { cpu, counters }
     }
+}
+
+/// What grew between two snapshots of counters.
+pub fn grown(before: Outcome<CountersByInterface>, after: Outcome<CountersByInterface>) -> Outcome<CountersByInterface> {
+    let since = |before: CountersByInterface, after: CountersByInterface| {
+        let grown = |(name, now): (String, crate::model::link::Counters)| {
+            let grown = before.get(&name).map(|then| now.since(then)).unwrap_or_default();
+            (name, grown)
+        };
+        after.into_iter().map(grown).collect()
+    };
+    before.and_then(|before| after.map(|after| since(before, after)))
 }
 
 /// This host's own files.

@@ -12,12 +12,13 @@ use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::host::Role;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Depth, Plan, Workload};
+use crate::model::plan::{Depth, Plan, Scope, Workload};
 use crate::mtu;
 use crate::session::channel::{Channel, HandshakeError, greet};
-use crate::session::dial::{Target, plain_socket, reach};
+use crate::session::dial::{Family, Target, plain_socket, reach};
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step};
+use crate::session::listening::Listening;
 use crate::session::schedule::{Times, Wanted, promise};
 use crate::session::served::blocking;
 use crate::session::steps;
@@ -30,8 +31,12 @@ use crate::wire::{PairingCode, Reply, Request};
 /// What a run is to do.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
+    /// Which question is asked.
+    pub scope: Scope,
     /// The agent.
     pub target: Target,
+    /// Which addresses of it.
+    pub family: Family,
     /// The pairing code.
     pub code: PairingCode,
     /// How thorough.
@@ -52,6 +57,10 @@ pub struct RunSettings {
     pub workload: Workload,
     /// The most that a disk step may write.
     pub max_data: ByteSize,
+    /// Whether to measure what large packets gain.
+    pub gain: bool,
+    /// How long to wait at the end for switches that have not spoken yet.
+    pub lldp: Duration,
     /// The PC's true link speed, as the user says.
     pub stated_pc: Option<BitRate>,
     /// The NAS's true link speed, as the user says.
@@ -98,6 +107,8 @@ pub struct ClientSession {
     pub times: Times,
     /// The interfaces that carry the traffic to the agent.
     pub interfaces: Vec<String>,
+    /// The ear for the switch.
+    pub listening: Option<Listening>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
     pub mss_clamp: Option<u32>,
     /// The congestion control for both ends' sending.
@@ -107,11 +118,11 @@ pub struct ClientSession {
 
 /// Runs a whole diagnosis. An error means that nothing was measured; later faults are in [`Run::ended`].
 pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, SessionError> {
-    let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let started = now();
     events.part(Step::Connect, format!("to {}", settings.target), Duration::from_secs(1), None);
     let mut session = ClientSession::open(settings, events.clone()).await?;
-    let mut document = session.blank(started);
-    events.tell(Event::Begin { expected: session.times.total(wanted(&session.settings, session.has_dir)) });
+    let mut document = blank(session.plan(), started);
+    events.tell(Event::Begin { expected: session.expected() });
     let ended = session.measure(&mut document).await.err();
     session.stop.set();
     if ended.is_none() {
@@ -154,6 +165,7 @@ const FIRST_WORD: Duration = Duration::from_secs(8);
 fn patience(request: &Request) -> Duration {
     let work = match request {
         Request::SearchMtu { budget_us } => Duration::from(*budget_us),
+        Request::Neighbours { wait_us } => Duration::from(*wait_us),
         Request::Pass(pass) => pass.duration_us.into(),
         Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
@@ -167,14 +179,33 @@ fn patience(request: &Request) -> Duration {
 /// How long the agent may take to remove its test files: some gigabytes on a slow filesystem.
 const GOODBYE: Duration = Duration::from_secs(5);
 
+/// The time now, RFC 3339 in UTC.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A document in which nothing is measured yet but this host.
+pub(super) fn blank(plan: Plan, started: String) -> Document {
+    Document {
+        schema: Schema::current(),
+        tool: Tool { name: "weaklink".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        started,
+        plan,
+        hosts: Hosts { pc: Outcome::Measured(crate::cpu::describe()), nas: Outcome::skipped(NOT_YET) },
+        measurements: Measurements::none(NOT_YET),
+        findings: Vec::new(),
+        verdict: None,
+    }
+}
+
 /// Stands in parts of a document until they are measured.
 const NOT_YET: &str = "not measured yet";
 
 impl ClientSession {
     async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
-        let target = settings.target.clone();
+        let (target, family) = (settings.target.clone(), settings.family);
         let stream = tokio::select! {
-            stream = blocking(move || reach(&target)) => stream?,
+            stream = blocking(move || reach(&target, family)) => stream?,
             () = interrupted(&events.interrupt) => return Err(SessionError::Interrupted),
         };
         let address = settings.target.to_string();
@@ -227,38 +258,41 @@ impl ClientSession {
             settings,
             times,
             interfaces: Vec::new(),
+            listening: None,
             mss_clamp: None,
             congestion: None,
             step: Step::Connect,
         })
     }
 
-    fn blank(&self, started: String) -> Document {
+    fn plan(&self) -> Plan {
         let settings = &self.settings;
-        let mut lanes = vec![LaneKind::Raw];
+        let mtu_only = settings.scope.is_mtu();
+        let mut lanes: Vec<LaneKind> = if mtu_only { Vec::new() } else { vec![LaneKind::Raw] };
         lanes.extend(settings.path.as_ref().map(|_| LaneKind::Mounted));
         lanes.extend(settings.ssh.as_ref().map(|_| LaneKind::Ssh));
-        Document {
-            schema: Schema::current(),
-            tool: Tool { name: "weaklink".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
-            started,
-            plan: Plan {
-                scope: crate::model::plan::Scope::Run,
-                depth: settings.depth,
-                local: settings.local,
-                budget_us: promise(settings.depth).into(),
-                streams: settings.streams,
-                max_data_bytes: settings.max_data,
-                lanes,
-                workload: settings.workload,
-                stated_pc_bps: settings.stated_pc,
-                stated_nas_bps: settings.stated_nas,
-            },
-            hosts: Hosts { pc: Outcome::Measured(crate::cpu::describe()), nas: Outcome::skipped(NOT_YET) },
-            measurements: Measurements::none(NOT_YET),
-            findings: Vec::new(),
-            verdict: None,
+        let promised = if mtu_only { self.expected() } else { promise(settings.depth) };
+        Plan {
+            scope: settings.scope,
+            depth: settings.depth,
+            local: settings.local,
+            budget_us: promised.into(),
+            streams: settings.streams,
+            max_data_bytes: settings.max_data,
+            lanes,
+            workload: settings.workload,
+            stated_pc_bps: settings.stated_pc,
+            stated_nas_bps: settings.stated_nas,
         }
+    }
+
+    /// How long all steps together take at most.
+    fn expected(&self) -> Duration {
+        let settings = &self.settings;
+        if settings.scope.is_mtu() {
+            return self.times.mtu * 2 + steps::contrast::longest(settings.gain) + settings.lldp;
+        }
+        self.times.total(wanted(settings, self.has_dir))
     }
 
     async fn measure(&mut self, document: &mut Document) -> Result<(), SessionError> {
@@ -266,10 +300,15 @@ impl ClientSession {
         let idle = steps::link::client(self, document).await?;
         self.step = Step::Mtu;
         document.measurements.mtu = Outcome::Measured(steps::mtu::client(self, document).await?);
+        if self.settings.scope.is_mtu() {
+            return self.measure_mtu_only(document).await;
+        }
         self.step = Step::Throughput;
         document.measurements.throughput = Outcome::Measured(steps::throughput::client(self).await?);
-        if let Some(mtu) = document.measurements.mtu.measured_mut() {
-            mtu.unclamped = steps::throughput::unclamped(self, mtu).await?;
+        if let (Some(mtu), Some(throughput)) =
+            (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
+        {
+            steps::contrast::after_passes(self, mtu, throughput).await?;
         }
         self.step = Step::Cpu;
         document.measurements.cpu = Outcome::Measured(steps::cpu::client(self, idle).await?);
@@ -277,7 +316,21 @@ impl ClientSession {
         document.measurements.storage = Outcome::Measured(steps::storage::client(self).await?);
         self.step = Step::Copy;
         document.measurements.copy = Outcome::Measured(steps::copy::client(self).await?);
-        Ok(())
+        self.step = Step::Link;
+        steps::link::neighbours(self, document).await
+    }
+
+    /// The path MTU is known; what is left is its proof by TCP.
+    async fn measure_mtu_only(&mut self, document: &mut Document) -> Result<(), SessionError> {
+        let rest = Measurements::none("`weaklink mtu` looks at the path MTU only");
+        let Measurements { throughput, cpu, storage, copy, .. } = rest;
+        let parts = &mut document.measurements;
+        (parts.throughput, parts.cpu, parts.storage, parts.copy) = (throughput, cpu, storage, copy);
+        if let Some(mtu) = parts.mtu.measured_mut() {
+            steps::contrast::alone(self, mtu).await?;
+        }
+        self.step = Step::Link;
+        steps::link::neighbours(self, document).await
     }
 
     /// Asks the agent and waits for its answer.
@@ -373,7 +426,7 @@ async fn until_interrupted<T>(interrupt: &Stop, what: impl Future<Output = T>) -
     }
 }
 
-async fn interrupted(stop: &Stop) {
+pub(super) async fn interrupted(stop: &Stop) {
     while !stop.is_set() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

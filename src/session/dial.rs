@@ -72,11 +72,47 @@ impl std::fmt::Display for Target {
     }
 }
 
+/// Which addresses of a host are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// All, in the order of the system.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    fn fits(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => plain(address.ip()).is_ipv4(),
+            Self::V6 => plain(address.ip()).is_ipv6(),
+        }
+    }
+}
+
+/// The addresses of a host, those of the wanted family. Blocking.
+pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, SessionError> {
+    let fault = |error| SessionError::Resolve { host: target.host.clone(), error };
+    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port)).map_err(fault)?;
+    let addresses: Vec<SocketAddr> = resolved.filter(|address| family.fits(address)).take(8).collect();
+    if addresses.is_empty() {
+        let what = match family {
+            Family::Any => "the name has no address",
+            Family::V4 => "it has no IPv4 address",
+            Family::V6 => "it has no IPv6 address",
+        };
+        return Err(fault(std::io::Error::new(ErrorKind::NotFound, what)));
+    }
+    Ok(addresses)
+}
+
 /// Connects to the first address of the host that answers. Blocking.
-pub fn reach(target: &Target) -> Result<TcpStream, SessionError> {
-    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port));
-    let addresses: Vec<SocketAddr> =
-        resolved.map_err(|error| SessionError::Resolve { host: target.host.clone(), error })?.take(8).collect();
+pub fn reach(target: &Target, family: Family) -> Result<TcpStream, SessionError> {
+    let addresses = resolve(target, family)?;
     let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), congestion: None };
     let mut last = None;
     for address in addresses {

@@ -5,17 +5,20 @@
 //! one screen. `schedule` is pure: how long each step may take. `event` is what others may draw.
 
 pub mod agent;
+pub mod alone;
 pub mod around;
 pub mod channel;
 pub mod client;
 pub mod dial;
 pub mod error;
 pub mod event;
+pub mod listening;
 pub mod schedule;
 pub mod served;
 pub mod steps;
 
 pub use agent::{Agent, AgentSettings};
+pub use alone::{AloneSettings, look_alone};
 pub use client::{RunSettings, SshSettings, diagnose};
 pub use error::SessionError;
 pub use event::{AgentEvent, Event, Events, Step};

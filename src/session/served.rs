@@ -13,6 +13,7 @@ use crate::session::agent::{DataSender, GREETING, Shared, lock};
 use crate::session::around::Bracket;
 use crate::session::channel::Channel;
 use crate::session::error::SessionError;
+use crate::session::listening::Listening;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
 use crate::wire::message::MOST_STREAMS;
@@ -45,6 +46,8 @@ pub struct AgentSession {
     pub copies: u32,
     /// The interfaces that carry the traffic to the client.
     pub interfaces: Vec<String>,
+    /// The ear for the switch.
+    pub listening: Option<Listening>,
     /// A phase that is being watched for the client.
     pub bracket: Option<Bracket>,
     data: mpsc::Receiver<(Token, std::net::TcpStream)>,
@@ -80,6 +83,7 @@ impl AgentSession {
             stored: None,
             copies: 0,
             interfaces: Vec::new(),
+            listening: None,
             bracket: None,
             data,
             data_sender,
@@ -146,9 +150,11 @@ impl AgentSession {
     async fn answer(&mut self, request: Request) -> Reply {
         match request {
             Request::Alive | Request::Bye => Reply::Alive,
-            Request::Describe => steps::link::agent(self).await,
+            Request::Describe { idle_us } => steps::link::agent(self, idle_us.into()).await,
             Request::Tokens { count } => self.issue(count),
             Request::SearchMtu { budget_us } => steps::mtu::agent(self, budget_us.into()).await,
+            Request::Handshake { token } => steps::mtu::handshake_at_agent(self, token).await,
+            Request::Neighbours { wait_us } => steps::link::neighbours_at_agent(self, wait_us.into()).await,
             Request::Pass(request) => steps::throughput::agent(self, request).await,
             Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
             Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,

@@ -169,6 +169,17 @@ pub(super) fn lane_steps<'a>(seen: &Seen<'a>, direction: Direction, tcp: Option<
     steps
 }
 
+/// Whether the user copies small files over this lane and their number is what binds it: what slows a large file there is then no
+/// answer to the question.
+pub(super) fn bound_by_number(seen: &Seen<'_>, direction: Direction, kind: LaneKind) -> bool {
+    let small = |step: &LaneStep<'_>| {
+        step.kind == kind
+            && step.rung.files == FileSet::Small
+            && step.rate.as_f64() < limits::SMALL_FILES * step.expected.as_f64()
+    };
+    seen.doc.plan.workload == Workload::Small && lane_steps(seen, direction, seen.way(direction).rate()).iter().any(small)
+}
+
 /// The slowest copy that was asked for and is clearly slower than what lies below it.
 pub(super) fn slowest_lane(seen: &Seen<'_>, direction: Direction, tcp: Option<BitRate>) -> Option<Ceiling> {
     let steps = lane_steps(seen, direction, tcp);

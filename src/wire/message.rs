@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::copy::Place;
 use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::host::{Direction, Host};
-use crate::model::link::{CountersByInterface, HostLink};
-use crate::model::mtu::PathMtu;
+use crate::model::link::{CountersByInterface, HostLink, Neighbour};
+use crate::model::mtu::{PathMtu, TcpEnd};
 use crate::model::outcome::Outcome;
 use crate::model::storage::DiskResult;
 use crate::model::throughput::{Bins, ReceiverEnd, SenderEnd};
@@ -27,7 +27,10 @@ pub enum Request {
     /// I am still here; no reply.
     Alive,
     /// What are you, and what do you know of the link to me?
-    Describe,
+    Describe {
+        /// For how long to look at the processors at rest; zero for not at all.
+        idle_us: Elapsed,
+    },
     /// Give me the right to open so many data connections.
     Tokens {
         /// How many; at most [`MOST_STREAMS`].
@@ -37,6 +40,16 @@ pub enum Request {
     SearchMtu {
         /// The largest time for it.
         budget_us: Elapsed,
+    },
+    /// What does your kernel say of this data connection, right after its handshake?
+    Handshake {
+        /// The data connection.
+        token: Token,
+    },
+    /// What do the switches at your ports say of themselves?
+    Neighbours {
+        /// How long to go on listening where a port has heard nothing yet.
+        wait_us: Elapsed,
     },
     /// Use the data connections with these tokens for a pass.
     Pass(PassRequest),
@@ -128,6 +141,10 @@ pub enum Reply {
     Tokens(Vec<Token>),
     /// To `SearchMtu`.
     Mtu(Outcome<PathMtu>),
+    /// To `Handshake`.
+    Handshake(Outcome<TcpEnd>),
+    /// To `Neighbours`.
+    Neighbours(Outcome<Vec<Neighbour>>),
     /// To `Pass` upload.
     Received(Outcome<ReceiverEnd>, Box<Around>),
     /// To `Pass` download.

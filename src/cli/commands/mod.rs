@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod judge;
+pub mod mtu;
 pub mod report;
 pub mod run;
 pub mod serve;
@@ -25,6 +26,7 @@ pub fn main() -> ExitCode {
     let exit = match cli.command {
         Command::Serve(args) => serve::serve(&args),
         Command::Run(args) => run::run(&args),
+        Command::Mtu(args) => mtu::mtu(&args),
         Command::Judge(args) => judge::judge(&args),
         Command::Report(args) => report::report(&args),
         Command::Explain(args) => explain::explain(&args),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::args::RunArgs;
+use crate::cli::args::{OutputArgs, RunArgs};
 use crate::cli::exit::{Exit, of_document, of_error};
 use crate::cli::output::{can_save, complain, print_report, save, say};
 use crate::cli::progress::Progress;
@@ -22,7 +22,24 @@ pub fn run(args: &RunArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    if let Some(Err(reason)) = args.output.as_deref().map(can_save) {
+    measure(&args.output, Trace::Hidden, async move |events| match dir {
+        Some(dir) => Box::pin(with_own_agent(settings, events, &dir, args.dir.is_none())).await,
+        None => Box::pin(diagnose(settings, events)).await,
+    })
+}
+
+/// Whether the report shows every probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// Only what they prove.
+    Hidden,
+    /// Each of them.
+    Shown,
+}
+
+/// Runs a measurement with progress and interruption, and prints what came of it.
+pub fn measure(output: &OutputArgs, trace: Trace, work: impl AsyncFnOnce(Events) -> Result<Run, SessionError>) -> Exit {
+    if let Some(Err(reason)) = output.output.as_deref().map(can_save) {
         complain(&reason);
         return Exit::CouldNot;
     }
@@ -31,22 +48,19 @@ pub fn run(args: &RunArgs) -> Exit {
         Err(exit) => return exit,
     };
     let interrupt = Stop::new();
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::new(output.quiet);
     let events = {
         let progress = progress.clone();
         Events::new(move |event| progress.take(event), interrupt.clone())
     };
     let result = runtime.block_on(async {
         stop_on_signal(interrupt);
-        match dir {
-            Some(dir) => Box::pin(with_own_agent(settings, events, &dir, args.dir.is_none())).await,
-            None => Box::pin(diagnose(settings, events)).await,
-        }
+        work(events).await
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     progress.clear();
     match result {
-        Ok(run) => finish(args, run),
+        Ok(run) => finish(output, trace, run),
         Err(error) => {
             complain(&error);
             of_error(&error)
@@ -83,7 +97,7 @@ async fn with_own_agent(mut settings: RunSettings, events: Events, dir: &Path, c
     result
 }
 
-fn finish(args: &RunArgs, run: Run) -> Exit {
+fn finish(args: &OutputArgs, _trace: Trace, run: Run) -> Exit {
     let mut document = run.document;
     judge(&mut document);
     if matches!(run.ended, Some(SessionError::Interrupted)) {

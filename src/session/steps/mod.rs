@@ -1,5 +1,6 @@
 //! One file a step, both ends in it.
 
+pub mod contrast;
 pub mod copy;
 pub mod cpu;
 pub mod link;

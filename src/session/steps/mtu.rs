@@ -5,20 +5,22 @@ use std::time::Duration;
 use crate::model::document::Document;
 use crate::model::host::Role;
 use crate::model::link::HostLink;
-use crate::model::mtu::{Limiter, MtuSection, PathMtu};
+use crate::model::mtu::{Limiter, MtuSection, PathMtu, TcpHandshake};
 use crate::model::outcome::Outcome;
+use crate::session::around::{grown, tree};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::served::{AgentSession, blocking};
+use crate::session::steps::throughput::open;
 use crate::units::Mtu;
-use crate::wire::{Reply, Request};
+use crate::wire::{Reply, Request, Token};
 
 /// The longest search that an agent agrees to.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Headers of IP and TCP without options: what the MSS leaves out of the MTU (RFC 9293, 3.7.1).
-const fn headers(v6: bool) -> u32 {
+pub(super) const fn headers(v6: bool) -> u32 {
     if v6 { 60 } else { 40 }
 }
 
@@ -32,7 +34,31 @@ pub async fn agent(session: &mut AgentSession, budget: Duration) -> Reply {
     Reply::Mtu(blocking(move || endpoint.search(None, budget.min(LONGEST), &stop)).await)
 }
 
-/// The client's side: its own search, then the agent's.
+/// The agent's side: its kernel's view of a data connection.
+pub async fn handshake_at_agent(session: &mut AgentSession, token: Token) -> Reply {
+    let ends = session.connections(&[token]).await;
+    Reply::Handshake(match ends.as_deref() {
+        Ok([connection, ..]) => crate::mtu::tcp_end(connection),
+        Ok([]) => Outcome::failed("the data connection did not arrive"),
+        Err(reason) => Outcome::failed(reason.clone()),
+    })
+}
+
+/// One TCP connection as any program would open it, and what both kernels say of it.
+async fn handshake(session: &mut ClientSession) -> Result<Outcome<TcpHandshake>, SessionError> {
+    let tokens = session.tokens(1).await?;
+    let connections = match open(session, &tokens, None).await {
+        Ok(connections) => connections,
+        Err(reason) => return Ok(Outcome::failed(reason)),
+    };
+    let [token] = tokens.as_slice() else { return Ok(Outcome::failed("the NAS gave no right to open a data connection")) };
+    let reply = session.ask(Request::Handshake { token: *token }).await?;
+    let Reply::Handshake(nas) = reply else { return Err(unexpected(&reply)) };
+    let pc = connections.first().map_or_else(|| Outcome::failed("the data connection is gone"), crate::mtu::tcp_end);
+    Ok(Outcome::Measured(TcpHandshake { pc, nas }))
+}
+
+/// The client's side: its own search, then the agent's, while both ends watch their counters; then TCP's own view.
 pub async fn client(session: &mut ClientSession, document: &Document) -> Result<MtuSection, SessionError> {
     let endpoint = match &session.udp {
         Ok(endpoint) => std::sync::Arc::clone(endpoint),
@@ -42,13 +68,24 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
         }
     };
     let budget = session.times.mtu;
+    let before = crate::link::counters(&session.interfaces, &tree());
+    let reply = session.ask(Request::StartSampling).await?;
+    let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
     session.events.part(Step::Mtu, "PC → NAS", Duration::from_millis(500), None);
     let stop = session.stop.clone();
     let upload = blocking(move || endpoint.search(None, budget, &stop)).await;
     session.events.part(Step::Mtu, "NAS → PC", Duration::from_millis(500), None);
     let reply = session.ask(Request::SearchMtu { budget_us: budget.into() }).await?;
     let Reply::Mtu(download) = reply else { return Err(unexpected(&reply)) };
-    let section = MtuSection::new(upload, download, "no black hole was found, so there is nothing to prove");
+    let reply = session.ask(Request::StopSampling).await?;
+    let Reply::Sampled(around) = reply else { return Err(unexpected(&reply)) };
+    let mut section = MtuSection::new(upload, download, "no black hole was found, so there is nothing to prove");
+    section.counters_pc = grown(before, crate::link::counters(&session.interfaces, &tree()));
+    section.counters_nas = around.counters;
+    section.handshake = handshake(session).await?;
+    const ONE_END: &str = "with an agent at the other end each direction is measured by itself, and this tells nothing more";
+    section.echo = Outcome::skipped(ONE_END);
+    section.services = Outcome::skipped(ONE_END);
     session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
     Ok(section)
 }

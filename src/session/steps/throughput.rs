@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::host::{Direction, Role};
-use crate::model::mtu::{Limiter, MtuSection, SegmentStream};
 use crate::model::outcome::Outcome;
 use crate::model::throughput::{DirectionThroughput, Pass, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
 use crate::session::around::Bracket;
@@ -14,7 +13,6 @@ use crate::session::error::SessionError;
 use crate::session::event::{Event, Step, Watch};
 use crate::session::served::{AgentSession, blocking};
 use crate::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, connect, receive, send};
-use crate::units::{BitRate, Elapsed};
 use crate::wire::hello::Hello;
 use crate::wire::message::{Around, PassRequest, Token};
 use crate::wire::{Reply, Request};
@@ -98,11 +96,15 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
 
 /// One pass as the client wants it.
 #[derive(Clone, Copy, Debug)]
-struct PassPlan {
-    direction: Direction,
-    streams: u32,
-    clamp: Option<u32>,
-    time: Duration,
+pub(super) struct PassPlan {
+    /// The way of the data.
+    pub(super) direction: Direction,
+    /// The number of streams.
+    pub(super) streams: u32,
+    /// The largest segment, where it is to be smaller than what the ends would use.
+    pub(super) clamp: Option<u32>,
+    /// How long the sender sends.
+    pub(super) time: Duration,
 }
 
 /// Opens data connections with these tokens.
@@ -123,14 +125,16 @@ pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>)
     .await
 }
 
-async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pass>, SessionError> {
+/// One pass with both ends.
+pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pass>, SessionError> {
     let progress = Progress::default();
     let watch: Watch = {
         let progress = progress.clone();
         Arc::new(move || progress.bytes())
     };
     let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
-    session.events.part(Step::Throughput, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
+    let step = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
+    session.events.part(step, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
     let tokens = session.tokens(plan.streams).await?;
     let connections = match open(session, &tokens, plan.clamp).await {
         Ok(connections) => connections,
@@ -210,35 +214,4 @@ fn our_end(
         }
     };
     (end, bracket.finish())
-}
-
-/// The proof of a black hole: one stream with segments as large as the interfaces allow.
-pub async fn unclamped(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<SegmentStream>, SessionError> {
-    if session.mss_clamp.is_none() {
-        return Ok(mtu.unclamped.clone());
-    }
-    // The direction whose path carries least, among those where nobody says so.
-    let silent = |direction: &Direction| {
-        let found = mtu.of(*direction).measured()?;
-        (found.limited_by == Limiter::Silent).then_some(found.mtu)
-    };
-    let Some(direction) = Direction::BOTH.into_iter().filter(|d| silent(d).is_some()).min_by_key(silent) else {
-        return Ok(Outcome::skipped("somebody says which packets are too large, so streams adapt"));
-    };
-    let plan = PassPlan { direction, streams: 1, clamp: None, time: session.times.unclamped };
-    Ok(match pass(session, plan).await? {
-        Outcome::Measured(pass) => {
-            // A stall is a result: what counts is what arrived in the whole time.
-            let elapsed = plan.time.max(pass.elapsed_us.into());
-            Outcome::Measured(SegmentStream {
-                direction,
-                bytes: pass.bytes,
-                elapsed_us: Elapsed::from(elapsed),
-                goodput_bps: BitRate::of(pass.bytes, elapsed),
-                packet: None,
-            })
-        }
-        Outcome::Skipped(why) => Outcome::Skipped(why),
-        Outcome::Failed(why) => Outcome::Failed(why),
-    })
 }

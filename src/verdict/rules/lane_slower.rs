@@ -1,6 +1,6 @@
 //! A way of copying that costs more than it should, for reasons not seen.
 
-use super::super::ladder::{LaneStep, Part, lane_steps};
+use super::super::ladder::{LaneStep, lane_steps};
 use super::super::seen::Seen;
 use super::super::words::{bytes, percent};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
@@ -49,7 +49,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
             let code = if smb { "protocol.smb-overhead" } else { "protocol.lane-slower-than-others" };
             let same = seen.copied(LaneKind::Raw, direction, (step.rung.from, step.rung.to), FileSet::Large);
             hits.push(
-                Hit::new(code, Where::Path, Explains::Part(Part::Lane(lane.kind)))
+                Hit::new(code, Where::Path, Explains::large_files(seen, direction, lane.kind))
                     .towards(direction)
                     .lane(lane.kind)
                     .weight(0.5, 1)

@@ -1,6 +1,6 @@
 //! What a rule is, and the slice that lists them all.
 
-use super::super::ladder::Part;
+use super::super::ladder::{Part, bound_by_number};
 use super::super::seen::Seen;
 use crate::model::Direction;
 use crate::model::copy::LaneKind;
@@ -41,6 +41,13 @@ pub(in super::super) enum Explains {
     Network,
     /// Nothing: good to know.
     Info,
+}
+
+impl Explains {
+    /// What slows large files on a lane explains the lane, unless the user copies small ones and their number binds.
+    pub(super) fn large_files(seen: &Seen<'_>, direction: Direction, kind: LaneKind) -> Self {
+        if bound_by_number(seen, direction, kind) { Self::Info } else { Self::Part(Part::Lane(kind)) }
+    }
 }
 
 /// One explanation on offer.

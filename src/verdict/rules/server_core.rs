@@ -1,6 +1,6 @@
 //! A file server or client whose one process is full.
 
-use super::super::ladder::{LaneStep, Part, lane_steps};
+use super::super::ladder::{LaneStep, lane_steps};
 use super::super::limits;
 use super::super::seen::Seen;
 use super::super::words::{bytes, percent};
@@ -75,7 +75,7 @@ fn smb(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
         _ => ("cpu.smb-server-core", None),
     };
     Some(
-        Hit::new(code, role, Explains::Part(Part::Lane(step.kind)))
+        Hit::new(code, role, Explains::large_files(seen, direction, step.kind))
             .towards(direction)
             .lane(step.kind)
             .weight(0.9, 2)

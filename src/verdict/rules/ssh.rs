@@ -1,6 +1,6 @@
 //! SSH: the cipher, or the window.
 
-use super::super::ladder::{LaneStep, Part, lane_steps};
+use super::super::ladder::{LaneStep, lane_steps};
 use super::super::limits;
 use super::super::seen::{Seen, Sums};
 use super::super::words::{bytes, percent};
@@ -121,7 +121,7 @@ fn encryption(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Opt
         None => "Try another cipher with -c (aes128-gcm@openssh.com, chacha20-poly1305@openssh.com) and compare.",
     };
     Some(
-        Hit::new("cpu.ssh-encryption", role, Explains::Part(Part::Lane(step.kind)))
+        Hit::new("cpu.ssh-encryption", role, Explains::large_files(seen, direction, step.kind))
             .towards(direction)
             .lane(step.kind)
             .weight(if used.is_full() { 0.9 } else { 0.7 }, if used.is_full() { 2 } else { 0 })
@@ -149,7 +149,7 @@ fn window(seen: &Seen<'_>, direction: Direction, step: &LaneStep<'_>) -> Option<
     let allowed = limits::SSH_WINDOW_BYTES / rtt;
     let share = step.rate.bytes().0 as f64 / allowed;
     limits::WINDOW_MATCH.contains(&share).then(|| {
-        Hit::new("protocol.ssh-window", Where::Path, Explains::Part(Part::Lane(step.kind)))
+        Hit::new("protocol.ssh-window", Where::Path, Explains::large_files(seen, direction, step.kind))
             .towards(direction)
             .lane(step.kind)
             .weight(0.8, 2)

@@ -583,6 +583,17 @@ const PROTOCOLS: &[Case] = &[
         "protocol.small-files-latency",
     ),
     (
+        "small files are what the user copies, though a large one would fill a core",
+        2_500,
+        |doc| {
+            doc.plan.workload = Workload::Small;
+            let small = rung(Upload, (Place::Memory, Place::Memory), FileSet::Small, 8.0);
+            let large = burning(plain(Upload, 189.0), Pc, "ssh", 0.97);
+            lane(doc, LaneKind::Ssh, "ssh", &[("cipher_upload", "chacha20-poly1305@openssh.com")], vec![large, small]);
+        },
+        "protocol.small-files-latency",
+    ),
+    (
         "small files are information where large ones are copied",
         2_500,
         |doc| {
