@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, MtuArgs, RunArgs, WorkloadArg};
 use crate::copy::SshOptions;
+use crate::link::LISTEN;
 use crate::model::plan::{Depth, Scope, Workload};
-use crate::mtu::Service;
+use crate::mtu::FILE_SERVICES;
 use crate::report::Style;
 use crate::session::dial::{Family, Target, TargetError};
-use crate::session::listening::ONE_ROUND;
 use crate::session::{AloneSettings, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
@@ -180,11 +180,12 @@ pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
     let target = target(&args.host)?;
     let family = family(&args.family);
-    let lldp = if args.lldp { ONE_ROUND } else { Duration::ZERO };
+    let lldp = if args.lldp { LISTEN } else { Duration::ZERO };
     if args.no_agent {
-        let services: Vec<Service> = match args.tcp_port.as_slice() {
-            [] => Service::KNOWN.to_vec(),
-            ports => ports.iter().copied().map(Service::at).collect(),
+        let name = |port: u16| FILE_SERVICES.iter().find(|(known, _)| *known == port).and_then(|(_, name)| *name);
+        let services = match args.tcp_port.as_slice() {
+            [] => FILE_SERVICES.to_vec(),
+            ports => ports.iter().map(|port| (*port, name(*port))).collect(),
         };
         return Ok(MtuSettings::Alone(AloneSettings { target, family, services, lldp, stated_pc }));
     }

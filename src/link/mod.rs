@@ -2,9 +2,9 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, the parsers of `/proc` in `route` and `counters` |
+//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what) |
-//! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined) |
+//! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
 //! container or another system lacks costs the fact, with the reason, and nothing else. Files are read below
@@ -17,9 +17,10 @@ mod counters;
 mod ethtool;
 mod facts;
 mod interface;
-mod pending;
-pub use pending::*;
 mod kind;
+mod lldp;
+mod lldpctl;
+mod neighbour;
 mod route;
 #[cfg(target_os = "linux")]
 mod rtnl;
@@ -32,5 +33,8 @@ mod tests;
 pub use bond::parse as parse_bond;
 pub use collect::collect;
 pub use counters::{counters, host_interface_names};
+pub use lldp::decode as decode_lldp;
+pub use lldpctl::from_lldpctl;
+pub use neighbour::{LISTEN, listen, ports};
 pub use route::local_addr_towards;
 pub use tree::Tree;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
-use super::outcome::{Fact, Outcome, absent};
+use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Mtu};
 
 /// The links of both ends.
@@ -76,6 +76,30 @@ pub struct Neighbour {
     pub port_vlan: Option<u16>,
     /// Whether the port can be, and is, part of an aggregation (802.3 TLV 3, or 802.1 TLV 7).
     pub aggregation: Option<[bool; 2]>,
+    /// Whether the port can negotiate its speed, and does (802.3 TLV 1).
+    pub autoneg: Option<[bool; 2]>,
+    /// What the device works as: `bridge`, `router`, `station` and so on; empty when it does not say.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    /// For how many seconds from its sending the word holds.
+    pub ttl_s: Option<u16>,
+    /// Who heard it: weaklink itself, or a program such as `lldpctl`.
+    pub source: Option<Source>,
+}
+
+impl Neighbour {
+    /// Whether the port takes an IP packet of `mtu` bytes, by its largest frame; none where that is not told, or is ambiguous.
+    ///
+    /// The standard counts header and check sum (18 bytes), Junos the header only (14), and old releases of lldpd state the MTU
+    /// itself. So a frame below `mtu` is too small whatever was counted, and one that holds 18 bytes more is large enough.
+    pub fn takes(&self, mtu: Mtu) -> Option<bool> {
+        const HEADER_AND_CHECK_SUM: u32 = 18;
+        match self.max_frame_bytes? {
+            frame if frame < mtu.0 => Some(false),
+            frame if frame >= mtu.0.saturating_add(HEADER_AND_CHECK_SUM) => Some(true),
+            _ => None,
+        }
+    }
 }
 
 /// One network interface.

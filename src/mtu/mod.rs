@@ -8,17 +8,20 @@
 //! The agent has a [`Listener`] and expects a token; the client connects an [`Endpoint`] with it; then either end
 //! searches towards the other, and both answer.
 
+mod echo;
 mod endpoint;
+mod icmp;
 mod listener;
 mod measure;
 mod packet;
-mod pending;
-pub use pending::*;
 mod search;
+mod service;
 
 #[cfg(test)]
 mod tests;
 
+pub use echo::echo;
 pub use endpoint::Endpoint;
 pub use listener::{Expected, Listener};
 pub use packet::Token;
+pub use service::{FILE_SERVICES, services, tcp_end};

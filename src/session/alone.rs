@@ -8,7 +8,6 @@ use crate::model::link::LinkSection;
 use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, Workload};
-use crate::mtu::Service;
 use crate::session::around::{grown, tree};
 use crate::session::client::{Run, blank, now};
 use crate::session::dial::{Family, Target, resolve};
@@ -31,8 +30,8 @@ pub struct AloneSettings {
     pub target: Target,
     /// Which addresses of it.
     pub family: Family,
-    /// The TCP services to try.
-    pub services: Vec<Service>,
+    /// The TCP services to try: port, and name where it is a known one.
+    pub services: Vec<(u16, Option<&'static str>)>,
     /// How long to wait at the end for a switch that has not spoken yet.
     pub lldp: Duration,
     /// The PC's true link speed, as the user says.
@@ -93,7 +92,7 @@ async fn measure(
     let mut section = MtuSection::new(Outcome::skipped(ONE_END), Outcome::skipped(ONE_END), NO_AGENT);
     events.part(Step::Mtu, "ICMP echo", Duration::from_millis(500), None);
     let stop = interrupt.clone();
-    section.echo = blocking(move || crate::mtu::echo(peer, ECHO, &stop)).await;
+    section.echo = blocking(move || crate::mtu::echo(peer, None, ECHO, &stop)).await;
     unless_interrupted()?;
     events.part(Step::Mtu, "TCP services", SERVICE, None);
     let (services, stop) = (settings.services.clone(), interrupt.clone());

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::model::link::{HostLink, InterfaceKind, Neighbour};
+use crate::link::LISTEN;
+use crate::model::link::{HostLink, Neighbour};
 use crate::model::outcome::Outcome;
 use crate::session::served::blocking;
 use crate::sys::Stop;
 
 /// The longest that an end listens.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
-
-/// The time after which every switch has spoken: LLDP's interval is 30 s (IEEE 802.1AB, msgTxInterval).
-pub const ONE_ROUND: Duration = Duration::from_secs(35);
 
 /// A thread that listens.
 #[derive(Debug)]
@@ -25,8 +23,7 @@ pub struct Listening {
 impl Listening {
     /// Begins to listen at the ports below a link.
     pub fn start(link: &HostLink) -> Self {
-        let cabled = |kind| matches!(kind, InterfaceKind::Physical | InterfaceKind::VirtualMachine | InterfaceKind::Veth);
-        let ports: Vec<String> = link.stack.iter().filter(|it| cabled(it.kind)).map(|it| it.name.clone()).collect();
+        let ports = crate::link::ports(link);
         let stop = Stop::new();
         let flag = stop.clone();
         let task = tokio::spawn(blocking(move || {
@@ -40,7 +37,7 @@ impl Listening {
 
     /// What was heard, after waiting at most `wait` for ports that have heard nothing.
     pub async fn end(mut self, wait: Duration) -> Outcome<Vec<Neighbour>> {
-        if let Ok(heard) = tokio::time::timeout(wait.min(ONE_ROUND), &mut self.task).await {
+        if let Ok(heard) = tokio::time::timeout(wait.min(LISTEN), &mut self.task).await {
             return heard.unwrap_or_else(|_| broke());
         }
         self.stop.set();

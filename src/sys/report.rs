@@ -30,3 +30,14 @@ pub enum SocketReport {
     /// Anything else, such as a closed port.
     Other,
 }
+
+/// An ICMP message as a socket for echo received it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoArrival {
+    /// Its length in bytes, that of the IPv4 header included where the socket hands it over.
+    pub length: usize,
+    /// Who sent it.
+    pub from: IpAddr,
+    /// The largest of the fragments in which it came, in bytes with the IP header, if it came in fragments and the kernel says so.
+    pub fragment: Option<u32>,
+}

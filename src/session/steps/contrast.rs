@@ -91,7 +91,10 @@ async fn unclamped(
         let found = mtu.of(*direction).measured()?;
         (found.limited_by == Limiter::Silent).then_some(found.mtu)
     };
-    let Some(direction) = Direction::BOTH.into_iter().filter(|d| silent(d).is_some()).min_by_key(silent) else {
+    // Echo alone does not tell the directions apart: then the upload is tried.
+    let by_echo = || mtu.echo.measured().filter(|echo| echo.path.limited_by == Limiter::Silent).map(|_| Direction::Upload);
+    let told = Direction::BOTH.into_iter().filter(|d| silent(d).is_some()).min_by_key(silent);
+    let Some(direction) = told.or_else(by_echo) else {
         return Ok(Outcome::skipped("somebody says which packets are too large, so streams adapt"));
     };
     stream(session, mtu, direction, Wish { clamp: None, time }).await

@@ -1,5 +1,6 @@
 //! The largest packet: each end searches the direction in which it sends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::document::Document;
@@ -7,6 +8,7 @@ use crate::model::host::Role;
 use crate::model::link::HostLink;
 use crate::model::mtu::{Limiter, MtuSection, PathMtu, TcpHandshake};
 use crate::model::outcome::Outcome;
+use crate::mtu::Endpoint;
 use crate::session::around::{grown, tree};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
@@ -60,39 +62,56 @@ async fn handshake(session: &mut ClientSession) -> Result<Outcome<TcpHandshake>,
 
 /// The client's side: its own search, then the agent's, while both ends watch their counters; then TCP's own view.
 pub async fn client(session: &mut ClientSession, document: &Document) -> Result<MtuSection, SessionError> {
-    let endpoint = match &session.udp {
-        Ok(endpoint) => std::sync::Arc::clone(endpoint),
-        Err(reason) => {
-            let reason = reason.clone();
-            return Ok(MtuSection::new(Outcome::failed(reason.clone()), Outcome::failed(reason.clone()), &reason));
-        }
-    };
-    let budget = session.times.mtu;
     let before = crate::link::counters(&session.interfaces, &tree());
     let reply = session.ask(Request::StartSampling).await?;
     let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
+    let mut section = match session.udp.clone() {
+        Ok(endpoint) => by_udp(session, endpoint).await?,
+        Err(reason) => by_echo(session, &reason).await,
+    };
+    let reply = session.ask(Request::StopSampling).await?;
+    let Reply::Sampled(around) = reply else { return Err(unexpected(&reply)) };
+    section.counters_pc = grown(before, crate::link::counters(&session.interfaces, &tree()));
+    section.counters_nas = around.counters;
+    section.handshake = handshake(session).await?;
+    session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
+    Ok(section)
+}
+
+/// Why nothing more is asked where no stream has to prove anything.
+const NO_HOLE: &str = "no black hole was found, so there is nothing to prove";
+
+/// Each direction by itself.
+async fn by_udp(session: &mut ClientSession, endpoint: Arc<Endpoint>) -> Result<MtuSection, SessionError> {
+    const ONE_END: &str = "with an agent at the other end each direction is measured by itself, and this tells nothing more";
+    let budget = session.times.mtu;
     session.events.part(Step::Mtu, "PC → NAS", Duration::from_millis(500), None);
     let stop = session.stop.clone();
     let upload = blocking(move || endpoint.search(None, budget, &stop)).await;
     session.events.part(Step::Mtu, "NAS → PC", Duration::from_millis(500), None);
     let reply = session.ask(Request::SearchMtu { budget_us: budget.into() }).await?;
     let Reply::Mtu(download) = reply else { return Err(unexpected(&reply)) };
-    let reply = session.ask(Request::StopSampling).await?;
-    let Reply::Sampled(around) = reply else { return Err(unexpected(&reply)) };
-    let mut section = MtuSection::new(upload, download, "no black hole was found, so there is nothing to prove");
-    section.counters_pc = grown(before, crate::link::counters(&session.interfaces, &tree()));
-    section.counters_nas = around.counters;
-    section.handshake = handshake(session).await?;
-    const ONE_END: &str = "with an agent at the other end each direction is measured by itself, and this tells nothing more";
+    let mut section = MtuSection::new(upload, download, NO_HOLE);
     section.echo = Outcome::skipped(ONE_END);
     section.services = Outcome::skipped(ONE_END);
-    session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
     Ok(section)
+}
+
+/// Both directions together: what is left when UDP does not reach the other end.
+async fn by_echo(session: &ClientSession, reason: &str) -> MtuSection {
+    session.events.part(Step::Mtu, "ICMP echo, as UDP is blocked", Duration::from_millis(500), None);
+    let (peer, budget, stop) = (session.peer, session.times.mtu, session.stop.clone());
+    let echo = blocking(move || crate::mtu::echo(peer, None, budget, &stop)).await;
+    let mut section = MtuSection::new(Outcome::failed(reason), Outcome::failed(reason), NO_HOLE);
+    section.services = Outcome::skipped("weaklink's own port answers by TCP, so no other service has to");
+    section.echo = echo;
+    section
 }
 
 /// The segment size for the data streams: set only where the path carries less than the ends would send.
 fn clamp(section: &MtuSection, document: &Document, v6: bool) -> Option<u32> {
-    let paths = [section.upload.measured(), section.download.measured()];
+    let echo = section.echo.measured().map(|echo| &echo.path);
+    let paths = [section.upload.measured(), section.download.measured(), echo];
     // A sender's own interface is no limit of the path: TCP knows it.
     let beyond = |found: &&PathMtu| found.limited_by != Limiter::LocalInterface;
     let path = paths.into_iter().flatten().filter(beyond).map(|found| found.mtu).min()?;

@@ -3,6 +3,8 @@
 pub mod cpu;
 pub mod file;
 pub mod host;
+pub mod icmp;
 pub mod net;
+pub mod packet;
 pub mod tcp;
 pub mod udp;

@@ -40,6 +40,22 @@ pub fn set_max_segment(socket: &Socket, bytes: u32) -> io::Result<()> {
     socket.set_tcp_mss(bytes)
 }
 
+/// Sends every segment with the word not to fragment it (`IP_PMTUDISC_DO`); the kernel still heeds what routers say.
+///
+/// # Errors
+/// Those of `setsockopt`.
+pub fn forbid_fragments(socket: &Socket) -> io::Result<()> {
+    let (level, name, value) = if socket.domain()? == socket2::Domain::IPV4 {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
+    };
+    let size = mem::size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the pointer and the size describe `value`, which lives through the call.
+    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), size) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sets how many bytes a reader waits for (`SO_RCVLOWAT`); the end of the stream wakes it all the same.
 ///
 /// # Errors

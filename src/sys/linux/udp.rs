@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 pub use crate::sys::report::{SocketReport, TooLarge, TooLargeBy};
 
 /// Sets an option whose value is an integer.
-fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(super) fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the pointer and the length describe `value`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), mem::size_of::<c_int>() as libc::socklen_t)
@@ -74,20 +74,20 @@ pub fn route_mtu(socket: &UdpSocket) -> io::Result<u32> {
 struct Control([u8; 512]);
 
 /// One control message.
-struct ControlMessage {
-    level: c_int,
-    kind: c_int,
-    data: Vec<u8>,
+pub(super) struct ControlMessage {
+    pub(super) level: c_int,
+    pub(super) kind: c_int,
+    pub(super) data: Vec<u8>,
 }
 
 /// A datagram as `recvmsg` gives it.
-struct Received {
-    length: usize,
-    from: libc::sockaddr_storage,
-    control: Vec<ControlMessage>,
+pub(super) struct Received {
+    pub(super) length: usize,
+    pub(super) from: libc::sockaddr_storage,
+    pub(super) control: Vec<ControlMessage>,
 }
 
-fn receive_message(socket: &UdpSocket, buffer: &mut [u8], flags: c_int) -> io::Result<Received> {
+pub(super) fn receive_message(socket: &UdpSocket, buffer: &mut [u8], flags: c_int) -> io::Result<Received> {
     let mut control = Control([0; 512]);
     // SAFETY: both are plain C structures for which all zeros is a valid value.
     let (mut from, mut header): (libc::sockaddr_storage, libc::msghdr) = unsafe { (mem::zeroed(), mem::zeroed()) };
@@ -123,12 +123,12 @@ fn control_messages(header: &libc::msghdr) -> Vec<ControlMessage> {
     messages
 }
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
 /// Reads an address in the layout of `sockaddr_in` or `sockaddr_in6`.
-fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     match c_int::from(u16::from_ne_bytes(array(bytes, 0)?)) {
         libc::AF_INET => Some(Ipv4Addr::from(array::<4>(bytes, 4)?).into()),
         libc::AF_INET6 => Some(Ipv6Addr::from(array::<16>(bytes, 8)?).to_canonical()),

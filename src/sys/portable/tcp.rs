@@ -39,6 +39,14 @@ pub fn set_max_segment(socket: &Socket, bytes: u32) -> io::Result<()> {
     }
 }
 
+/// Sends every segment with the word not to fragment it.
+///
+/// # Errors
+/// Always `Unsupported` here.
+pub fn forbid_fragments(_socket: &Socket) -> io::Result<()> {
+    Err(unsupported("a word not to fragment segments"))
+}
+
 /// Sets how many bytes a reader waits for.
 ///
 /// # Errors

@@ -1,0 +1,296 @@
+//! Hears what the switch says of its port: from a running lldpd, or from the frames themselves. Sends nothing.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::tree::is_interface_name;
+use super::{lldp, lldpctl};
+use crate::model::link::{HostLink, InterfaceKind as Kind, Neighbour};
+use crate::model::outcome::Outcome;
+use crate::sys::Stop;
+use crate::sys::packet::Frames;
+
+/// How long listening makes sense: devices speak every 30 s (`msgTxInterval` of IEEE 802.1AB), and a little more.
+pub const LISTEN: Duration = Duration::from_secs(35);
+
+/// How often the word to stop is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// More ports than this are not listened to; each costs a thread.
+const PORTS: usize = 16;
+/// More devices than this are not kept for a port; there is more than one where a simple switch passes the frames on.
+const DEVICES: usize = 8;
+/// lldpd answers from memory; a longer wait means that it never will.
+const PROGRAM: Duration = Duration::from_secs(2);
+/// One neighbour takes some 2 KiB of JSON.
+const OUTPUT: u64 = 1 << 20;
+
+/// The ports of a link that can hear a device at the other end of a cable: what stands at the bottom of the stack, the members
+/// of a bond included. Without tunnels, Wi-Fi and the loopback interface, where nobody speaks LLDP.
+pub fn ports(link: &HostLink) -> Vec<String> {
+    let bottom = |kind| matches!(kind, Kind::Physical | Kind::VirtualMachine | Kind::Veth | Kind::Unknown);
+    let listed = link.stack.iter().filter(|it| bottom(it.kind)).map(|it| &it.name);
+    let members = link.stack.iter().filter_map(|it| it.bond.as_ref()).flat_map(|bond| &bond.ports).map(|port| &port.name);
+    let mut names: Vec<String> = Vec::new();
+    for name in listed.chain(members) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// What the devices at the other end of `ports` say of themselves; never empty when measured.
+///
+/// First lldpd is asked, which needs no privilege where its socket is open to the user and takes no time; then the ports that
+/// it does not know are listened to, until each was heard, until `time` is over (see [`LISTEN`]) or until `stop`.
+/// Skipped when nothing could be asked or listened to, failed when nobody spoke.
+pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neighbour>> {
+    let ports: BTreeSet<&str> = ports.iter().map(String::as_str).filter(|name| is_interface_name(name)).take(PORTS).collect();
+    if ports.is_empty() {
+        return Outcome::skipped(
+            "the way to the other host leads over no port of this machine with a cable, so no switch can be heard",
+        );
+    }
+    let deadline = Instant::now() + time;
+    let mut found = ask_lldpd(&ports, stop);
+    let silent: Vec<&str> = ports.iter().copied().filter(|port| !found.iter().any(|it| it.interface == **port)).collect();
+    let (mut heard, troubles) = hear_all(&silent, deadline, stop);
+    found.append(&mut heard);
+    if !found.is_empty() {
+        return Outcome::Measured(found);
+    }
+    match troubles.first() {
+        Some((port, error)) if troubles.len() == silent.len() => why_deaf(port, error),
+        _ if stop.is_set() => {
+            Outcome::skipped("listening for the switch was stopped before it spoke (LLDP frames come every 30 s)")
+        }
+        _ => Outcome::failed(format!(
+            "no LLDP frame came on {} within {} s: the switch does not send any (simple ones cannot, others need it turned on), \
+             or sends them less often",
+            silent.join(", "),
+            time.as_secs()
+        )),
+    }
+}
+
+/// Why no port could be listened to.
+fn why_deaf(port: &str, error: &io::Error) -> Outcome<Vec<Neighbour>> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Outcome::skipped(
+            "hearing the switch (LLDP) needs the right CAP_NET_RAW: run weaklink as root, or have lldpd running and this user in \
+             its group, so that lldpctl tells it",
+        ),
+        io::ErrorKind::Unsupported => Outcome::skipped(
+            "on this operating system weaklink cannot receive LLDP frames itself; with lldpd running, its lldpctl tells it",
+        ),
+        _ => Outcome::failed(format!("listening for LLDP frames on {port} failed: {error}")),
+    }
+}
+
+/// Listens to all ports at once; with the ports that could not be listened to, and why.
+fn hear_all(ports: &[&str], deadline: Instant, stop: &Stop) -> (Vec<Neighbour>, Vec<(String, io::Error)>) {
+    let waiting = AtomicUsize::new(ports.len());
+    let goes_on = || !stop.is_set() && Instant::now() < deadline && waiting.load(Ordering::Relaxed) > 0;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = ports.iter().map(|port| (*port, scope.spawn(|| hear(port, &goes_on, &waiting)))).collect();
+        let (mut all, mut troubles) = (Vec::new(), Vec::new());
+        for (port, thread) in threads {
+            match thread.join() {
+                Ok(Ok(mut heard)) => all.append(&mut heard),
+                Ok(Err(error)) => troubles.push((port.to_owned(), error)),
+                Err(_) => troubles.push((port.to_owned(), io::Error::other("the listening thread broke down"))),
+            }
+        }
+        (all, troubles)
+    })
+}
+
+/// Listens to one port as long as `goes_on`; it is no longer `waiting` when it was heard, or cannot be.
+fn hear(port: &str, goes_on: &impl Fn() -> bool, waiting: &AtomicUsize) -> io::Result<Vec<Neighbour>> {
+    let open = || Frames::open(port, lldp::ETHER_TYPE, &lldp::GROUPS, TICK);
+    let mut heard: Vec<Neighbour> = Vec::new();
+    let mut frames = match open() {
+        Ok(frames) => frames,
+        Err(error) => {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(error);
+        }
+    };
+    while goes_on() {
+        match frames.receive() {
+            Ok(None) => {}
+            Ok(Some(frame)) => {
+                let before = heard.len();
+                keep(&mut heard, lldp::decode(frame, port));
+                if before == 0 && !heard.is_empty() {
+                    waiting.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Err(_) => {
+                // The port went down, as when a cable is drawn; it may come back in time.
+                std::thread::sleep(TICK);
+                if let Ok(again) = open() {
+                    frames = again;
+                }
+            }
+        }
+    }
+    Ok(heard)
+}
+
+/// Takes what a frame says in, once a device and port; one that goes away (TTL 0) says nothing of the port.
+fn keep(heard: &mut Vec<Neighbour>, said: Option<Neighbour>) {
+    let Some(said) = said.filter(|it| it.ttl_s != Some(0)) else { return };
+    let known = |it: &Neighbour| (&it.chassis, &it.port) == (&said.chassis, &said.port);
+    if heard.len() < DEVICES && !heard.iter().any(known) {
+        heard.push(said);
+    }
+}
+
+/// What a running lldpd has heard on `ports`; nothing where there is none, or where it does not talk to us.
+fn ask_lldpd(ports: &BTreeSet<&str>, stop: &Stop) -> Vec<Neighbour> {
+    // Outside the search path of ordinary users on many systems.
+    let programs = ["lldpctl", "/usr/sbin/lldpctl", "/usr/local/sbin/lldpctl"];
+    let Some(json) = programs.iter().find_map(|program| output(program, &["-f", "json"], stop).ok()) else { return Vec::new() };
+    lldpctl::from_lldpctl(&json).into_iter().filter(|it| ports.contains(it.interface.as_str())).collect()
+}
+
+/// Runs a program for two seconds at most; what it printed, at most a megabyte. An error when it cannot be started.
+fn output(program: &str, arguments: &[&str], stop: &Stop) -> io::Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = Reaped(command.spawn()?);
+    let stdout = child.0.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // Whoever asked may have gone; what came before an error counts.
+        let _ = stdout.take(OUTPUT).read_to_end(&mut bytes);
+        let _ = tell.send(bytes);
+    });
+    let began = Instant::now();
+    while began.elapsed() < PROGRAM && !stop.is_set() {
+        match told.recv_timeout(TICK) {
+            Ok(bytes) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(String::new())
+}
+
+/// A child that is ended and waited for, whatever happens.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // One that has ended already is not there to be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::link::{Bond, BondPort, Interface};
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn interface(name: &str, kind: Kind) -> Interface {
+        const WHY: &str = "not asked";
+        Interface {
+            name: name.to_owned(),
+            kind,
+            mtu: Outcome::skipped(WHY),
+            speed_bps: Outcome::skipped(WHY),
+            duplex: Outcome::skipped(WHY),
+            autoneg: Outcome::skipped(WHY),
+            driver: Outcome::skipped(WHY),
+            bus: Outcome::skipped(WHY),
+            modes: Outcome::skipped(WHY),
+            bond: None,
+            carrier_changes: Outcome::skipped(WHY),
+            carrier: Outcome::skipped(WHY),
+            offloads: Outcome::skipped(WHY),
+            counters: Outcome::skipped(WHY),
+        }
+    }
+
+    fn link(stack: Vec<Interface>) -> HostLink {
+        HostLink {
+            local: [192, 0, 2, 1].into(),
+            peer: [192, 0, 2, 2].into(),
+            gateway: Outcome::Measured(None),
+            stack,
+            stated_speed_bps: None,
+            neighbours: Outcome::skipped("not asked"),
+        }
+    }
+
+    #[test]
+    fn the_ports_are_what_has_a_cable() {
+        let mut bond = interface("bond0", Kind::Bond);
+        let port = |name: &str| BondPort { name: name.to_owned(), ..BondPort::default() };
+        bond.bond = Some(Bond { ports: vec![port("eth0"), port("eth1")], ..Bond::default() });
+        let vlan = interface("bond0.5", Kind::Vlan);
+        for (name, stack, expected) in [
+            ("a card", vec![interface("eth0", Kind::Physical)], vec!["eth0"]),
+            // A stack that was cut still names the members in the bond.
+            ("a VLAN on a bond", vec![vlan, bond, interface("eth0", Kind::Physical)], vec!["eth0", "eth1"]),
+            ("a bridge", vec![interface("br0", Kind::Bridge), interface("eth0", Kind::Physical)], vec!["eth0"]),
+            ("Wi-Fi", vec![interface("wlan0", Kind::Wifi)], vec![]),
+            ("this very host", vec![interface("lo", Kind::Loopback)], vec![]),
+        ] {
+            assert_eq!(ports(&link(stack)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_port_nothing_is_tried() {
+        for ports in [names(&[]), names(&["../../etc", "", "a name that is too long"])] {
+            assert!(matches!(listen(&ports, LISTEN, &Stop::new()), Outcome::Skipped(_)), "{ports:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_not_there_is_no_reason_to_wait() {
+        let began = Instant::now();
+        let outcome = listen(&names(&["no-such-port"]), LISTEN, &Stop::new());
+        assert!(outcome.why().is_some(), "{outcome:?}");
+        assert!(began.elapsed() < LISTEN / 2, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_device_that_goes_away_is_not_kept_and_no_one_twice() {
+        let said = |port: &str, ttl| Neighbour { port: Some(port.to_owned()), ttl_s: ttl, ..Neighbour::default() };
+        let mut heard = Vec::new();
+        for (port, ttl) in [("1", Some(0)), ("1", Some(120)), ("1", Some(120)), ("2", None)] {
+            keep(&mut heard, Some(said(port, ttl)));
+        }
+        keep(&mut heard, None);
+        assert_eq!(heard, [said("1", Some(120)), said("2", None)]);
+        (3..100).for_each(|port| keep(&mut heard, Some(said(&port.to_string(), None))));
+        assert_eq!(heard.len(), DEVICES);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_is_bounded_in_time_and_output_and_may_be_missing() {
+        let began = Instant::now();
+        assert_eq!(output("echo", &["said"], &Stop::new()).unwrap(), "said\n");
+        assert!(output("weaklink-no-such-program", &[], &Stop::new()).is_err());
+        assert_eq!(output("sleep", &["600"], &Stop::new()).unwrap(), "");
+        assert_eq!(output("yes", &[], &Stop::new()).unwrap().len() as u64, OUTPUT);
+        let stop = Stop::new();
+        stop.set();
+        assert_eq!(output("sleep", &["600"], &stop).unwrap(), "");
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
