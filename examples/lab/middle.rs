@@ -19,12 +19,13 @@ const ARGS: [&str; 4] = ["--exact", "becomes_the_box_in_the_wire", "--nocapture"
 /// What the box does, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trick {
-    /// Drops packets above `mtu` once `large` of them have passed in the same direction: a route that changes under way.
+    /// Drops packets above `from` silently, and as soon as one above `to` has passed in the same direction, all above `to`: a route
+    /// that changes under way.
     Lower {
-        /// How many pass.
-        large: u16,
+        /// The largest packet at first.
+        from: u16,
         /// The largest packet from then on.
-        mtu: u16,
+        to: u16,
     },
     /// Puts this MTU into what routers say about packets that are too large.
     Lie(u16),
@@ -35,7 +36,7 @@ pub enum Trick {
 impl Trick {
     fn words(self) -> String {
         match self {
-            Self::Lower { large, mtu } => format!("lower {mtu} {large}"),
+            Self::Lower { from, to } => format!("lower {from} {to}"),
             Self::Lie(mtu) => format!("lie {mtu}"),
             Self::Clamp(mss) => format!("clamp {mss}"),
         }
@@ -46,7 +47,7 @@ impl Trick {
         let name = words.next()?;
         let number = words.next()?.parse().ok()?;
         match name {
-            "lower" => Some(Self::Lower { large: words.next()?.parse().ok()?, mtu: number }),
+            "lower" => Some(Self::Lower { from: number, to: words.next()?.parse().ok()? }),
             "lie" => Some(Self::Lie(number)),
             "clamp" => Some(Self::Clamp(number)),
             _ => None,
@@ -86,10 +87,10 @@ pub fn play() -> io::Result<bool> {
     io::stdout().flush()?;
     let ways = [(near, far_sender), (far, near_sender)].map(|(mut receiver, mut sender)| {
         std::thread::spawn(move || -> io::Result<()> {
-            let mut seen = 0;
+            let mut changed = false;
             loop {
                 let mut frame = receiver.next()?.to_vec();
-                if judge(trick, &mut frame, &mut seen) {
+                if judge(trick, &mut frame, &mut changed) {
                     // A full queue loses the frame, as a switch would.
                     let _ = sender.send_to(&frame, None);
                 }
@@ -109,14 +110,14 @@ pub fn play() -> io::Result<bool> {
 }
 
 /// Changes a frame as the trick asks; tells whether it goes on.
-fn judge(trick: Trick, frame: &mut [u8], seen: &mut u16) -> bool {
+fn judge(trick: Trick, frame: &mut [u8], changed: &mut bool) -> bool {
     match trick {
-        Trick::Lower { large, mtu } => {
+        Trick::Lower { from, to } => {
             // 14 bytes are the Ethernet header.
-            if frame.len() > usize::from(mtu) + 14 {
-                *seen = seen.saturating_add(1);
-                return *seen <= large;
-            }
+            let packet = frame.len().saturating_sub(14);
+            let most = if *changed { to } else { from };
+            *changed |= packet > usize::from(to) && packet <= usize::from(from);
+            return packet <= usize::from(most);
         }
         Trick::Lie(mtu) => lie(frame, mtu),
         Trick::Clamp(mss) => clamp(frame, mss).unwrap_or_default(),

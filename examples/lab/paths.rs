@@ -221,10 +221,10 @@ pub const LOSSY: Path = Path {
     answer: BLACK_HOLE,
 };
 
-/// The path carries a few packets above 1500, and then no more.
+/// The path carries one packet above 1500, up to 4082 bytes, and then no more.
 pub const LOWERED: Path = Path {
-    name: "9000 falls to 1500 while probed",
-    shape: Shape::Boxed(&[9000], Trick::Lower { large: 1, mtu: 1500 }),
+    name: "silent 4082 falls to 1500 while probed",
+    shape: Shape::Boxed(&[9000], Trick::Lower { from: 4082, to: 1500 }),
     faults: &[],
     upload: silent(1500, 0, 1),
     download: silent(1500, 0, 1),
