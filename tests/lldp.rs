@@ -16,6 +16,7 @@ use weaklink::model::Outcome;
 use weaklink::model::link::Neighbour;
 use weaklink::sys::Stop;
 use weaklink::sys::packet::Frames;
+use weaklink::units::Mtu;
 
 /// The variable that names the part to play, as words: the part, then its arguments.
 const PART: &str = "WEAKLINK_LLDP_PART";
@@ -232,6 +233,16 @@ fn a_silent_port_costs_its_time_and_not_what_another_said() {
     let _gone = cables.sender("far1", "shutdown");
     let (heard, _) = cables.heard("here1", 1);
     assert!(matches!(heard, Outcome::Failed(_)), "who goes away says nothing of the port: {heard:?}");
+}
+
+#[test]
+fn a_switch_that_speaks_only_cdp_is_heard_when_the_time_is_over() {
+    let Some(cables) = Cables::new() else { return };
+    let _sender = cables.sender("far0", "cdp");
+    let (heard, _) = cables.heard("here0", 3);
+    let heard = heard.measured().unwrap_or_else(|| panic!("{heard:?}"));
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!((heard[0].system.as_deref(), heard[0].stated_mtu), (Some("sw1.example.net"), Some(Mtu(1500))));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::Value;
+use weaklink::model::link::Neighbour;
 use weaklink::model::{Document, Outcome};
 use weaklink::report::{Format, MAX_BYTES, ReadError, Style, read, redact, render};
 
@@ -16,9 +17,9 @@ fn folder() -> PathBuf {
 
 fn styles() -> [(&'static str, Style); 3] {
     [
-        ("80", Style { color: false, width: 80, unicode: true }),
-        ("120", Style { color: false, width: 120, unicode: true }),
-        ("60-ascii", Style { color: false, width: 60, unicode: false }),
+        ("80", Style { color: false, width: 80, unicode: true, trace: false }),
+        ("120", Style { color: false, width: 120, unicode: true, trace: false }),
+        ("60-ascii", Style { color: false, width: 60, unicode: false, trace: false }),
     ]
 }
 
@@ -37,7 +38,12 @@ fn every_sample_looks_as_it_did() {
         }
         hold(&format!("{name}-markdown"), &render(&document, Format::Markdown, &Style::PLAIN));
     }
-    let style = Style { color: true, width: 80, unicode: true };
+    for (name, document) in [("routed-hole", samples::routed_hole()), ("mtu-alone", samples::mtu_alone())] {
+        let style = Style { trace: true, ..Style::PLAIN };
+        hold(&format!("{name}-text-trace"), &render(&document, Format::Text, &style));
+        hold(&format!("{name}-markdown-trace"), &render(&document, Format::Markdown, &style));
+    }
+    let style = Style { color: true, width: 80, unicode: true, trace: false };
     hold("nas-disk-text-color", &render(&samples::nas_disk(), Format::Text, &style).replace('\u{1b}', "ESC"));
 }
 
@@ -58,7 +64,7 @@ fn the_sample_files_are_what_the_builder_makes() {
 #[test]
 fn verdict_ladder_and_findings_stand_on_the_first_screen() {
     for (name, document) in samples::all() {
-        let text = render(&document, Format::Text, &Style { color: false, width: 80, unicode: true });
+        let text = render(&document, Format::Text, &Style { color: false, width: 80, unicode: true, trace: false });
         let first = text.lines().position(|line| line.starts_with("──")).unwrap();
         assert!(first <= 30, "{name}: {first} lines");
     }
@@ -70,7 +76,7 @@ fn flat(text: &str) -> String {
 }
 
 fn first_screen(document: &Document, width: usize) -> String {
-    let text = render(document, Format::Text, &Style { color: false, width, unicode: true });
+    let text = render(document, Format::Text, &Style { color: false, width, unicode: true, trace: false });
     text.lines().take_while(|line| !line.starts_with("──")).collect::<Vec<_>>().join("\n")
 }
 
@@ -101,7 +107,7 @@ fn a_lane_that_was_asked_for_and_failed_is_told_on_the_first_screen() {
 fn the_text_ends_with_the_verdict_and_a_ticket_does_not() {
     for (name, document) in samples::all() {
         let verdict = document.verdict.as_ref().unwrap();
-        let text = flat(&render(&document, Format::Text, &Style { color: false, width: 60, unicode: true }));
+        let text = flat(&render(&document, Format::Text, &Style { color: false, width: 60, unicode: true, trace: false }));
         assert!(text.ends_with(&format!("{} {}", flat(&verdict.sentence), verdict.code)), "{name}: {text}");
         let ticket = flat(&render(&document, Format::Markdown, &Style::PLAIN));
         assert!(!ticket.ends_with(&verdict.code.to_string()), "{name}");
@@ -174,7 +180,7 @@ fn no_line_is_wider_than_the_terminal() {
     for (name, document) in samples::all() {
         for width in [40, 60, 72, 80, 100, 120, 200] {
             for unicode in [true, false] {
-                let text = render(&document, Format::Text, &Style { color: false, width, unicode });
+                let text = render(&document, Format::Text, &Style { color: false, width, unicode, trace: false });
                 let wide = text.lines().find(|line| line.chars().count() > width);
                 assert_eq!(wide, None, "{name} at {width}");
                 assert!(unicode || text.is_ascii(), "{name}");
@@ -212,7 +218,7 @@ fn what_is_no_report_is_refused_with_a_sentence() {
         ("an object of another kind", "{\"a\": 1}".into(), "this is not a weaklink report: it has no schema"),
         ("an iperf3 result", "{\"start\": {}, \"schema\": 3}".into(), "this is not a weaklink report"),
         ("another schema", good.replace("weaklink.report", "other.report"), "its schema is \"other.report\""),
-        ("a newer layout", good.replacen("\"major\": 1", "\"major\": 2", 1), "made by a newer weaklink (layout 2.0"),
+        ("a newer layout", good.replacen("\"major\": 1", "\"major\": 2", 1), "made by a newer weaklink (layout 2.1"),
         ("layout 0", good.replacen("\"major\": 1", "\"major\": 0", 1), "no weaklink ever wrote layout 0"),
         ("a broken copy", good[..good.len() / 2].into(), "breaks off at line"),
         ("a stray comma", good.replacen("\"tool\": {", "\"tool\": {,", 1), "not valid JSON: "),
@@ -235,7 +241,7 @@ fn what_is_no_report_is_refused_with_a_sentence() {
 #[test]
 fn a_report_of_a_newer_minor_version_is_read() {
     let good = render(&samples::healthy(), Format::Json, &Style::PLAIN);
-    let newer = good.replacen("\"minor\": 0", "\"minor\": 7", 1).replacen(
+    let newer = good.replacen("\"minor\": 1", "\"minor\": 7", 1).replacen(
         "\"tool\": {",
         "\"weather\": {\"wind\": [1, {}]}, \"tool\": {",
         1,
@@ -261,6 +267,48 @@ fn a_redacted_report_keeps_its_findings_and_loses_its_addresses() {
         assert!(text.contains(kept), "{kept}");
     }
     assert_eq!(document.findings.len(), findings);
+}
+
+#[test]
+fn a_document_about_the_path_alone_shows_nothing_else_and_every_probe_on_demand() {
+    for document in
+        [samples::routed_hole as fn() -> Document, samples::mtu_healthy, samples::mtu_alone].map(|make| Box::new(make()))
+    {
+        let text = render(&document, Format::Text, &Style::PLAIN);
+        for other in ["── Hosts", "── TCP throughput", "── Storage", "── Processors", "wire, MTU", "streams"] {
+            assert!(!text.contains(other), "{other}: {text}");
+        }
+        assert!(text.contains("── Path MTU") && text.contains("── Links"), "{text}");
+        let traced = render(&document, Format::Text, &Style { trace: true, ..Style::PLAIN });
+        assert!(!text.contains("probe  ") && traced.contains("probe  "), "{traced}");
+    }
+}
+
+#[test]
+fn what_an_earlier_version_did_not_measure_is_no_news() {
+    let mut document = samples::healthy();
+    let mtu = document.measurements.mtu.measured_mut().unwrap();
+    mtu.echo = Outcome::skipped("the report is of an earlier version of weaklink, which did not measure this");
+    mtu.gain = Outcome::skipped("`weaklink run` leaves this to `weaklink mtu`");
+    mtu.services = Outcome::skipped("`weaklink run` leaves this to `weaklink mtu`");
+    let text = render(&document, Format::Text, &Style::PLAIN);
+    assert!(!text.contains("earlier version"), "{text}");
+    assert_eq!(text.matches("leaves this to").count(), 1);
+    assert!(!text.contains("gain of large packets"));
+}
+
+#[test]
+fn a_redacted_report_hides_the_names_of_switches() {
+    let mut document = samples::routed_hole();
+    let before = render(&document, Format::Json, &Style::PLAIN);
+    redact(&mut document).unwrap();
+    let text = render(&document, Format::Json, &Style::PLAIN);
+    for private in ["attic-switch", "to Bob's desk", "a4:2b:b0:11:22:33"] {
+        assert!(before.contains(private) && !text.contains(private), "{private}");
+    }
+    for kept in ["GS308T", "a4:2b:b0", "10.0.2.1"] {
+        assert!(text.contains(kept), "{kept}");
+    }
 }
 
 /// Replaces parts of a document: outcomes by reasons, strings by others. What does not fit the model any more is no document.
@@ -313,6 +361,20 @@ fn hostile(document: &mut Document, text: &str, number: u64) {
     for interface in links.filter_map(|link| link.measured_mut()).flat_map(|link| &mut link.stack) {
         text.clone_into(&mut interface.name);
     }
+    let links = document.measurements.link.measured_mut().into_iter().flat_map(|section| [&mut section.pc, &mut section.nas]);
+    for link in links.filter_map(|link| link.measured_mut()) {
+        let said = || Some(text.to_owned());
+        link.neighbours = Outcome::Measured(vec![Neighbour {
+            interface: text.to_owned(),
+            chassis: said(),
+            port: said(),
+            port_description: said(),
+            system: said(),
+            system_description: said(),
+            max_frame_bytes: Some(number as u32),
+            ..Neighbour::default()
+        }]);
+    }
     let hosts = document.measurements.cpu.measured_mut().into_iter().flat_map(|section| [&mut section.pc, &mut section.nas]);
     for window in hosts.filter_map(|host| host.measured_mut()).filter_map(|host| host.idle.measured_mut()) {
         window.peak_busy = f64::NAN;
@@ -324,7 +386,7 @@ proptest! {
 
     #[test]
     fn no_document_makes_rendering_fail_or_steers_the_terminal(
-        sample in 0usize..5,
+        sample in 0usize..8,
         choices in proptest::collection::vec(any::<u8>(), 1..64),
         text in "[a-z |`<\\[\u{1b}\u{7}\n\r\u{9b}\u{202e}\u{2066}\u{200b}日\u{301}]{0,60}",
         number in prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>()],
@@ -336,7 +398,7 @@ proptest! {
         spoil(&mut value["measurements"], &mut || { at += 1; choices[at % choices.len()] }, &text);
         let mut document: Document = serde_json::from_value(value).unwrap();
         hostile(&mut document, &text, number);
-        let style = Style { color: false, width, unicode };
+        let style = Style { color: false, width, unicode, trace: number % 2 == 0 };
         for format in Format::ALL {
             let shown = render(&document, format, &style);
             prop_assert!(shown.ends_with('\n'));

@@ -133,6 +133,26 @@ const NETWORK: &[Case] = &[
         &["network.lag-broken", "network.lag-reordering", "network.lag-uneven-hash"],
     ),
     (
+        "a virtual adapter with 9000 before a path and a NAS of 1500",
+        1_000,
+        |doc| {
+            doc.mtu(Pc, 9000);
+            doc.measurements.mtu.measured_mut().unwrap().upload = Outcome::Measured(short_path(1500, 9000, Limiter::Silent));
+        },
+        &["network.mtu-mismatch"],
+    ),
+    (
+        "a DSL router that says 1492 costs nothing",
+        100,
+        |doc| {
+            let router = Limiter::Router { address: [192, 0, 2, 9].into(), next_hop_mtu: units::Mtu(1492) };
+            let mtu = doc.measurements.mtu.measured_mut().unwrap();
+            mtu.upload = Outcome::Measured(short_path(1492, 1500, router.clone()));
+            mtu.download = Outcome::Measured(short_path(1492, 1500, router));
+        },
+        &["none.at-line-rate"],
+    ),
+    (
         "MTU 9000 everywhere, and a driver drops above 4082",
         10_000,
         |doc| hole(doc, 4082),

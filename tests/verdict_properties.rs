@@ -8,14 +8,15 @@ mod scenario;
 
 use model::copy::{FileSet, LaneKind, Place};
 use model::cpu::CpuWindow;
-use model::finding::{Component, Severity, Status, Verdict};
-use model::mtu::Limiter;
+use model::finding::{Component, Severity, Status, Verdict, Where};
+use model::link::Neighbour;
+use model::mtu::{Hop, Limiter, Location, MtuChange, RouterWord, SegmentStream, TcpEnd, TcpHandshake};
 use model::outcome::Outcome;
 use model::throughput::Pass;
 use model::{Direction, Document, Role};
 use proptest::prelude::*;
 use scenario::*;
-use units::{BitRate, ByteRate, Mtu};
+use units::{BitRate, ByteRate, ByteSize, Elapsed, Mtu};
 use weaklink::verdict::ideal::{Ip, snap_loosely};
 use weaklink::verdict::judge;
 
@@ -193,6 +194,90 @@ fn remove(doc: &mut Document, part: usize) {
     }
 }
 
+/// Documents about the path MTU alone, each with one clear answer that more evidence supports.
+fn mtu_scenes() -> Vec<(&'static str, Document, &'static str)> {
+    let mut scenes = Vec::new();
+    let mut add = |name, code, change: &dyn Fn(&mut Document)| {
+        let mut doc = mtu_only(2_500, 9000);
+        change(&mut doc);
+        scenes.push((name, doc, code));
+    };
+    let silent = || Outcome::Measured(short_path(1500, 9000, Limiter::Silent));
+    let stream = |bytes: u64| SegmentStream {
+        direction: Upload,
+        bytes: ByteSize(bytes),
+        elapsed_us: Elapsed(2_000_000),
+        goodput_bps: BitRate(bytes * 4),
+        packet: None,
+    };
+    add("consistent", "none.mtu-consistent", &|_| {});
+    add("hole both ways", "network.mtu-black-hole", &|doc| {
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        (mtu.upload, mtu.download) = (silent(), silent());
+    });
+    add("hole one way with a proof", "network.mtu-black-hole", &|doc| {
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        mtu.upload = silent();
+        mtu.unclamped = Outcome::Measured(stream(0));
+        mtu.clamped = Outcome::Measured(stream(500_000_000));
+    });
+    add("the receiver's driver", "network.mtu-black-hole", &|doc| {
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        mtu.upload = silent();
+        mtu.counters_nas = grown("rx_length_errors", 7);
+    });
+    add("mismatch", "network.mtu-mismatch", &|doc| {
+        doc.mtu(Nas, 1500);
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        mtu.upload = Outcome::Measured(short_path(1504, 9000, Limiter::Silent));
+        mtu.download = Outcome::Measured(path(1500, Limiter::LocalInterface));
+    });
+    add("an honest router", "none.mtu-consistent", &|doc| {
+        let router = Limiter::Router { address: [192, 0, 2, 9].into(), next_hop_mtu: Mtu(1492) };
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        mtu.upload = Outcome::Measured(short_path(1492, 9000, router));
+    });
+    scenes
+}
+
+fn remove_of_mtu(doc: &mut Document, part: usize) {
+    let gone = "removed";
+    if part == 0 {
+        doc.measurements.link = Outcome::skipped(gone);
+    } else if part == 1 {
+        doc.hosts.pc = Outcome::skipped(gone);
+        doc.hosts.nas = Outcome::skipped(gone);
+    } else if let Some(links) = doc.measurements.link.measured_mut().filter(|_| part == 2) {
+        links.nas = Outcome::skipped(gone);
+    }
+    let Some(mtu) = doc.measurements.mtu.measured_mut() else { return };
+    match part {
+        3 => mtu.unclamped = Outcome::skipped(gone),
+        4 => mtu.clamped = Outcome::skipped(gone),
+        5 => mtu.upload = Outcome::failed(gone),
+        6 => mtu.download = Outcome::failed(gone),
+        7 => mtu.counters_nas = Outcome::skipped(gone),
+        8 => doc.measurements.mtu = Outcome::failed(gone),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_scene_about_the_path_has_its_own_answer_also_mirrored() {
+    for (name, doc, code) in mtu_scenes() {
+        let (here, there) = (said(&doc), said(&mirrored(&doc)));
+        assert_eq!(here.code.to_string(), code, "{name}: {}", here.sentence);
+        assert_eq!((&there.code, there.status, there.confidence), (&here.code, here.status, here.confidence), "{name}");
+        assert_eq!(there.direction, here.direction.map(back), "{name}");
+        let turned = here.r#where.map(|place| match place {
+            Where::Pc => Where::Nas,
+            Where::Nas => Where::Pc,
+            Where::Path => Where::Path,
+        });
+        assert_eq!((there.r#where, there.rate_bps), (turned, here.rate_bps), "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -208,6 +293,63 @@ proptest! {
         // What was undecided may at most become a guess.
         let most = if before.status == Status::Inconclusive { model::finding::Confidence::Medium } else { before.confidence };
         prop_assert!(after.confidence <= most, "{name} {parts:?}: {} {:?} then {} {:?}", before.code, before.confidence, after.code, after.confidence);
+    }
+
+    #[test]
+    fn removing_evidence_about_the_path_only_lowers_confidence(at in 0usize..6, parts in prop::collection::vec(0usize..9, 1..5)) {
+        let (name, doc, _) = mtu_scenes().swap_remove(at);
+        let before = said(&doc);
+        let mut less = doc.clone();
+        for part in &parts {
+            remove_of_mtu(&mut less, *part);
+        }
+        let after = said(&less);
+        prop_assert!(after.confidence <= before.confidence, "{name} {parts:?}: {} {:?} then {} {:?}", before.code, before.confidence, after.code, after.confidence);
+        let failed = parts.iter().any(|part| [5, 6, 8].contains(part));
+        prop_assert!(!failed || after.status != Status::Healthy, "{name} {parts:?}: {}", after.sentence);
+    }
+
+    #[test]
+    fn no_sizes_make_it_panic(
+        sizes in prop::collection::vec(0u32..=u32::MAX, 10),
+        flags in prop::collection::vec(any::<bool>(), 4),
+        ttl in prop::collection::vec(any::<u8>(), 4),
+    ) {
+        let mut doc = if flags[0] { mtu_alone(sizes[0], path(sizes[1], Limiter::Silent)) } else { mtu_only(2_500, sizes[0]) };
+        let address = [192, 0, 2, 9].into();
+        let limiter = || if flags[1] { Limiter::Silent } else { Limiter::Router { address, next_hop_mtu: Mtu(sizes[4]) } };
+        let mut up = short_path(sizes[2], sizes[3], limiter());
+        up.words = vec![RouterWord { address, next_hop_mtu: Mtu(sizes[5]), about: Mtu(sizes[6]) }];
+        up.change = flags[2].then_some(MtuChange { from: Mtu(sizes[5]), to: Mtu(sizes[6]), at_us: Elapsed(u64::MAX) });
+        let hops = vec![Hop { ttl: ttl[0], address: flags[3].then_some(address), rtt_us: None, large_arrived: false }];
+        up.location = Outcome::Measured(Location {
+            size: Mtu(sizes[6]),
+            hops,
+            peer_at: Some(ttl[1]),
+            reached: ttl[2],
+            missing: flags[2].then_some(ttl[3]),
+        });
+        let end = TcpEnd { advertised_mss_bytes: sizes[7], send_mss_bytes: sizes[8], pmtu: Some(Mtu(sizes[9])), option_bytes: sizes[7] };
+        if let Some(link) = doc.measurements.link.measured_mut().and_then(|links| links.pc.measured_mut()) {
+            link.neighbours = Outcome::Measured(vec![Neighbour { max_frame_bytes: Some(sizes[8]), ..Neighbour::default() }]);
+        }
+        let mtu = doc.measurements.mtu.measured_mut().unwrap();
+        mtu.handshake = Outcome::Measured(TcpHandshake { pc: Outcome::Measured(end), nas: Outcome::Measured(end) });
+        mtu.services = Outcome::Measured(vec![service(445, 1500 + sizes[9] % 60_000, flags[3])]);
+        if !flags[0] {
+            mtu.upload = Outcome::Measured(up.clone());
+            mtu.download = if flags[3] { Outcome::Measured(up) } else { Outcome::failed("") };
+        }
+        let judgement = judge(&doc);
+        prop_assert!(!judgement.verdict.sentence.is_empty());
+        doc.plan.scope = model::plan::Scope::Run;
+        judge(&doc);
+        // A peer may say anything: no size makes a report fail.
+        doc.findings = judgement.findings;
+        doc.verdict = Some(judgement.verdict);
+        for format in weaklink::report::Format::ALL {
+            weaklink::report::render(&doc, format, &weaklink::report::Style::PLAIN);
+        }
     }
 
     #[test]

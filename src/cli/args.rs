@@ -276,6 +276,7 @@ pub struct JudgeArgs {
 #[command(after_help = "\
 Examples:
   weaklink report report.json                     as text
+  weaklink report report.json --trace             with every probe of the path MTU
   weaklink report report.json --format markdown   for a ticket")]
 pub struct ReportArgs {
     /// A report that `weaklink run --json` or `-o` saved; - for standard input
@@ -284,6 +285,9 @@ pub struct ReportArgs {
     /// text, markdown or json
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: String,
+    /// Show every probe of the path MTU
+    #[arg(long)]
+    pub trace: bool,
     /// Colour
     #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
     pub color: ColorArg,

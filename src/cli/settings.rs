@@ -239,12 +239,12 @@ pub fn style(color: ColorArg) -> Style {
             terminal && !refused && std::env::var("TERM").is_ok_and(|term| term != "dumb")
         }
     };
-    Style { color, width: width(terminal), unicode: unicode() }
+    Style { color, width: width(terminal), unicode: unicode(), trace: false }
 }
 
 /// The style of a file: nothing that depends on a terminal.
 pub const fn file_style() -> Style {
-    Style { color: false, width: 100, unicode: true }
+    Style { color: false, width: 100, unicode: true, trace: false }
 }
 
 fn width(terminal: bool) -> usize {

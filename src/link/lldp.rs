@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::model::link::Neighbour;
+use crate::model::link::{Duplex, Neighbour};
 use crate::model::outcome::Source;
 
 /// The EtherType of LLDP (IEEE 802.1AB, table 7-2).
@@ -49,18 +49,24 @@ pub fn decode(frame: &[u8], interface: &str) -> Option<Neighbour> {
     Some(neighbour)
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn half(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
 }
 
-/// What is behind the EtherType of LLDP, and behind at most two VLAN tags (IEEE 802.1Q, 802.1ad).
-fn payload(frame: &[u8]) -> Option<&[u8]> {
+/// The EtherType, or the length in its place, of a frame and what is behind it, which is also behind at most two VLAN tags
+/// (IEEE 802.1Q, 802.1ad).
+pub(super) fn behind_tags(frame: &[u8]) -> Option<(u16, &[u8])> {
     const TAGS: [u16; 2] = [0x8100, 0x88a8];
-    let destination: &[u8; 6] = frame.first_chunk()?;
-    GROUPS.contains(destination).then_some(())?;
     let tags = (0..2).take_while(|tag| half(frame, 12 + 4 * tag).is_some_and(|it| TAGS.contains(&it))).count();
     let at = 12 + 4 * tags;
-    (half(frame, at)? == ETHER_TYPE).then(|| frame.get(at + 2..))?
+    Some((half(frame, at)?, frame.get(at + 2..)?))
+}
+
+/// What is behind the EtherType of LLDP.
+fn payload(frame: &[u8]) -> Option<&[u8]> {
+    let destination: &[u8; 6] = frame.first_chunk()?;
+    let (ether_type, payload) = behind_tags(frame)?;
+    (GROUPS.contains(destination) && ether_type == ETHER_TYPE).then_some(payload)
 }
 
 /// The fields in turn, up to the end mark or to one that is cut: type, and value of at most 511 bytes.
@@ -79,7 +85,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// Sets what is not yet known: a field that comes twice counts as it came first.
-fn set<T>(place: &mut Option<T>, value: Option<T>) {
+pub(super) fn set<T>(place: &mut Option<T>, value: Option<T>) {
     if place.is_none() {
         *place = value;
     }
@@ -108,11 +114,24 @@ fn take_organisation(neighbour: &mut Neighbour, value: &[u8]) {
         // 0 says that the port has no such VLAN.
         (OUI_802_1, 1) => set(&mut neighbour.port_vlan, half(value, 0).filter(|vlan| *vlan != 0)),
         (OUI_802_1, 7) | (OUI_802_3, 3) => set(&mut neighbour.aggregation, value.first().map(|bits| pair(*bits))),
-        (OUI_802_3, 1) => set(&mut neighbour.autoneg, value.first().map(|bits| pair(*bits))),
+        (OUI_802_3, 1) => {
+            set(&mut neighbour.autoneg, value.first().map(|bits| pair(*bits)));
+            set(&mut neighbour.duplex, half(value, 3).and_then(duplex));
+        }
         (OUI_802_3, 4) => {
             set(&mut neighbour.max_frame_bytes, half(value, 0).filter(|frame| *frame != 0).map(u32::from));
         }
         _ => {}
+    }
+}
+
+/// The duplex of a kind of port (`dot3MauType` of the IANA-MAU-MIB, RFC 4836), of those that exist with both: 10BASE-T and FL, 100BASE-TX
+/// and FX, 1000BASE-X, LX, SX and T.
+const fn duplex(mau: u16) -> Option<Duplex> {
+    match mau {
+        10 | 12 | 15 | 17 | 21 | 23 | 25 | 29 => Some(Duplex::Half),
+        11 | 13 | 16 | 18 | 22 | 24 | 26 | 30 => Some(Duplex::Full),
+        _ => None,
     }
 }
 
@@ -163,7 +182,7 @@ fn hex(bytes: &[u8]) -> Option<String> {
 }
 
 /// A name, or its bytes where it is no text: some devices put a binary address there.
-fn name(id: &[u8]) -> Option<String> {
+pub(super) fn name(id: &[u8]) -> Option<String> {
     let printable = std::str::from_utf8(trim(id)).is_ok_and(|text| !text.chars().any(char::is_control));
     if printable { text(id) } else { hex(id) }
 }
@@ -174,7 +193,7 @@ fn trim(bytes: &[u8]) -> &[u8] {
     bytes.get(..end).unwrap_or_default().trim_ascii()
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+pub(super) fn text(bytes: &[u8]) -> Option<String> {
     let bytes = bytes.get(..bytes.len().min(TEXT))?;
     let text = String::from_utf8_lossy(trim(bytes)).into_owned();
     (!text.is_empty()).then_some(text)
@@ -271,20 +290,22 @@ mod tests {
 
     #[test]
     fn ports_tell_their_largest_frame_vlan_aggregation_and_negotiation() {
-        for (name, frame, largest, vlan, aggregation, autoneg) in [
-            ("no organisational fields", frame!("dlink"), None, None, None, None),
-            ("tagged frames", frame!("extreme"), Some(1522), Some(488), Some([true, false]), Some([true, true])),
-            ("a little more", frame!("h3c"), Some(1536), None, Some([true, false]), Some([true, true])),
-            ("jumbo frames, the field of 802.1", frame!("jumbo_lag"), Some(9216), Some(10), Some([true, true]), None),
-            ("without check sum", frame!("juniper"), Some(1514), None, Some([true, false]), Some([true, false])),
-            ("the MTU", frame!("linux_old_lldpd"), Some(1500), None, Some([true, false]), Some([true, true])),
-            ("negotiation only", frame!("ubiquiti"), None, None, None, Some([true, true])),
+        let full = Some(Duplex::Full);
+        for (name, frame, largest, vlan, aggregation, autoneg, duplex) in [
+            ("no organisational fields", frame!("dlink"), None, None, None, None, None),
+            ("tagged frames", frame!("extreme"), Some(1522), Some(488), Some([true, false]), Some([true, true]), full),
+            ("a little more", frame!("h3c"), Some(1536), None, Some([true, false]), Some([true, true]), full),
+            ("jumbo frames, the field of 802.1", frame!("jumbo_lag"), Some(9216), Some(10), Some([true, true]), None, None),
+            ("without check sum", frame!("juniper"), Some(1514), None, Some([true, false]), Some([true, false]), None),
+            ("the MTU", frame!("linux_old_lldpd"), Some(1500), None, Some([true, false]), Some([true, true]), full),
+            ("negotiation only", frame!("ubiquiti"), None, None, None, Some([true, true]), None),
         ] {
             let told = heard(&frame);
             assert_eq!(told.max_frame_bytes, largest, "{name}");
             assert_eq!(told.port_vlan, vlan, "{name}");
             assert_eq!(told.aggregation, aggregation, "{name}");
             assert_eq!(told.autoneg, autoneg, "{name}");
+            assert_eq!(told.duplex, duplex, "{name}");
         }
     }
 

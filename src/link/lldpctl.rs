@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::link::Neighbour;
+use crate::model::link::{Duplex, Neighbour};
 use crate::model::outcome::Source;
 
 /// More neighbours than this are not listed.
@@ -55,6 +55,9 @@ fn neighbour(interface: &str, facts: &Map<String, Value>) -> Neighbour {
         // It is printed only for a port that is part of one; the number is the aggregation's.
         aggregation: of_port("aggregation").and_then(text).map(|_| [true, true]),
         autoneg: of_port("auto-negotiation").and_then(|it| Some([flag(it, "supported")?, flag(it, "enabled")?])),
+        duplex: of_port("auto-negotiation").and_then(first).and_then(|it| duplex(&text(it.get("current")?)?)),
+        // It is not printed.
+        stated_mtu: None,
         capabilities: of_chassis("capability").map(capabilities).unwrap_or_default(),
         // Old releases told it of the chassis.
         ttl_s: of_port("ttl").or_else(|| of_chassis("ttl")).and_then(number),
@@ -98,6 +101,15 @@ fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
 
 fn flag(value: &Value, key: &str) -> Option<bool> {
     first(value)?.get(key)?.as_bool()
+}
+
+/// The duplex in the words for a kind of port, such as `1000BaseTFD - Four-pair Category 5 UTP, full duplex mode`.
+fn duplex(words: &str) -> Option<Duplex> {
+    match (words.contains("full duplex"), words.contains("half duplex")) {
+        (true, false) => Some(Duplex::Full),
+        (false, true) => Some(Duplex::Half),
+        _ => None,
+    }
 }
 
 /// The number of the VLAN of untagged frames; 0 says that there is none.
@@ -172,6 +184,7 @@ mod tests {
         }
         let told = from_lldpctl(recorded!("lldpctl_one.json")).remove(0);
         assert_eq!(told.port_description.as_deref(), Some("Summit300-48-Port 1001"));
+        assert_eq!((told.duplex, told.autoneg), (Some(Duplex::Full), both));
         assert_eq!(told.capabilities, ["bridge", "router"]);
         assert!(told.system_description.unwrap().starts_with("Summit300-48 - Version 7.4e.1"));
     }

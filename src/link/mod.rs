@@ -2,7 +2,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
+//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what) |
 //! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
 //!
@@ -12,6 +12,7 @@
 
 mod bond;
 mod bus;
+mod cdp;
 mod collect;
 mod counters;
 mod ethtool;
@@ -31,6 +32,7 @@ mod tree;
 mod tests;
 
 pub use bond::parse as parse_bond;
+pub use cdp::decode as decode_cdp;
 pub use collect::collect;
 pub use counters::{counters, host_interface_names};
 pub use lldp::decode as decode_lldp;

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::tree::is_interface_name;
-use super::{lldp, lldpctl};
+use super::{cdp, lldp, lldpctl};
 use crate::model::link::{HostLink, InterfaceKind as Kind, Neighbour};
 use crate::model::outcome::Outcome;
 use crate::sys::Stop;
@@ -69,8 +69,8 @@ pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neig
             Outcome::skipped("listening for the switch was stopped before it spoke (LLDP frames come every 30 s)")
         }
         _ => Outcome::failed(format!(
-            "no LLDP frame came on {} within {} s: the switch does not send any (simple ones cannot, others need it turned on), \
-             or sends them less often",
+            "no LLDP frame came on {} within {} s: the switch does not send any (simple ones cannot, others need it turned on) \
+             or sends them less often, or the card keeps them (Intel X710 and E810: ethtool --show-priv-flags, fw-lldp)",
             silent.join(", "),
             time.as_secs()
         )),
@@ -91,55 +91,72 @@ fn why_deaf(port: &str, error: &io::Error) -> Outcome<Vec<Neighbour>> {
     }
 }
 
+/// One protocol to listen for.
+struct Protocol {
+    ether_type: u16,
+    groups: &'static [[u8; 6]],
+    decode: fn(&[u8], &str) -> Option<Neighbour>,
+}
+
+const LLDP: Protocol = Protocol { ether_type: lldp::ETHER_TYPE, groups: &lldp::GROUPS, decode: lldp::decode };
+const CDP: Protocol = Protocol { ether_type: cdp::ETHER_TYPE, groups: &[cdp::GROUP], decode: cdp::decode };
+
+impl Protocol {
+    fn open(&self, port: &str) -> io::Result<Frames> {
+        Frames::open(port, self.ether_type, self.groups, TICK)
+    }
+
+    /// Listens as long as `goes_on`, and tells when the first device was heard.
+    fn hear(&self, port: &str, goes_on: &impl Fn() -> bool, first: impl Fn()) -> io::Result<Vec<Neighbour>> {
+        let mut frames = self.open(port)?;
+        let mut heard: Vec<Neighbour> = Vec::new();
+        while goes_on() {
+            match frames.receive() {
+                Ok(None) => {}
+                Ok(Some(frame)) => {
+                    let before = heard.len();
+                    keep(&mut heard, (self.decode)(frame, port));
+                    if before == 0 && !heard.is_empty() {
+                        first();
+                    }
+                }
+                Err(_) => {
+                    // The port went down, as when a cable is drawn; it may come back in time.
+                    std::thread::sleep(TICK);
+                    if let Ok(again) = self.open(port) {
+                        frames = again;
+                    }
+                }
+            }
+        }
+        Ok(heard)
+    }
+}
+
 /// Listens to all ports at once; with the ports that could not be listened to, and why.
+///
+/// A port is heard when LLDP was: CDP comes only every 60 s, and is a word more where it comes in time.
 fn hear_all(ports: &[&str], deadline: Instant, stop: &Stop) -> (Vec<Neighbour>, Vec<(String, io::Error)>) {
     let waiting = AtomicUsize::new(ports.len());
     let goes_on = || !stop.is_set() && Instant::now() < deadline && waiting.load(Ordering::Relaxed) > 0;
+    let one_less = || {
+        waiting.fetch_sub(1, Ordering::Relaxed);
+    };
+    let hear = |port| LLDP.hear(port, &goes_on, one_less).inspect_err(|_| one_less());
     std::thread::scope(|scope| {
-        let threads: Vec<_> = ports.iter().map(|port| (*port, scope.spawn(|| hear(port, &goes_on, &waiting)))).collect();
+        let lldp: Vec<_> = ports.iter().map(|port| (*port, scope.spawn(|| hear(port)))).collect();
+        let cdp: Vec<_> = ports.iter().map(|port| scope.spawn(|| CDP.hear(port, &goes_on, || {}))).collect();
         let (mut all, mut troubles) = (Vec::new(), Vec::new());
-        for (port, thread) in threads {
+        for (port, thread) in lldp {
             match thread.join() {
                 Ok(Ok(mut heard)) => all.append(&mut heard),
                 Ok(Err(error)) => troubles.push((port.to_owned(), error)),
                 Err(_) => troubles.push((port.to_owned(), io::Error::other("the listening thread broke down"))),
             }
         }
+        all.extend(cdp.into_iter().filter_map(|thread| thread.join().ok()?.ok()).flatten());
         (all, troubles)
     })
-}
-
-/// Listens to one port as long as `goes_on`; it is no longer `waiting` when it was heard, or cannot be.
-fn hear(port: &str, goes_on: &impl Fn() -> bool, waiting: &AtomicUsize) -> io::Result<Vec<Neighbour>> {
-    let open = || Frames::open(port, lldp::ETHER_TYPE, &lldp::GROUPS, TICK);
-    let mut heard: Vec<Neighbour> = Vec::new();
-    let mut frames = match open() {
-        Ok(frames) => frames,
-        Err(error) => {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(error);
-        }
-    };
-    while goes_on() {
-        match frames.receive() {
-            Ok(None) => {}
-            Ok(Some(frame)) => {
-                let before = heard.len();
-                keep(&mut heard, lldp::decode(frame, port));
-                if before == 0 && !heard.is_empty() {
-                    waiting.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
-            Err(_) => {
-                // The port went down, as when a cable is drawn; it may come back in time.
-                std::thread::sleep(TICK);
-                if let Ok(again) = open() {
-                    frames = again;
-                }
-            }
-        }
-    }
-    Ok(heard)
 }
 
 /// Takes what a frame says in, once a device and port; one that goes away (TTL 0) says nothing of the port.

@@ -53,7 +53,7 @@ impl HostLink {
     }
 }
 
-/// The device at the other end of a cable, mostly a switch, as it says of itself by LLDP (IEEE 802.1AB).
+/// The device at the other end of a cable, mostly a switch, as it says of itself by LLDP (IEEE 802.1AB) or CDP (Cisco).
 ///
 /// Foreign words: nothing of it is more than a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,10 @@ pub struct Neighbour {
     pub aggregation: Option<[bool; 2]>,
     /// Whether the port can negotiate its speed, and does (802.3 TLV 1).
     pub autoneg: Option<[bool; 2]>,
+    /// The duplex that the port works with, where its kind of port says so (802.3 TLV 1), or CDP does.
+    pub duplex: Option<Duplex>,
+    /// The port's MTU as CDP states it (Cisco). Some switches state 1500 though jumbo frames pass, where these are set elsewhere.
+    pub stated_mtu: Option<Mtu>,
     /// What the device works as: `bridge`, `router`, `station` and so on; empty when it does not say.
     #[serde(default)]
     pub capabilities: Vec<String>,

@@ -15,7 +15,7 @@ use socket2::SockRef;
 
 use super::packet::{Family, HEADER, Kind, Packet, Token};
 use crate::sys::Stop;
-use crate::sys::udp::{self, SocketReport, TooLargeBy};
+use crate::sys::udp::{self, SocketReport, TooLarge, TooLargeBy};
 
 /// How long a thread waits for a datagram before it looks whether it shall end.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -47,6 +47,9 @@ pub(super) enum Sending {
 /// What a router said about a probe: its number on the wire if known, the router, and the MTU that it named.
 pub(super) type Refusal = (Option<u32>, std::net::IpAddr, u32);
 
+/// A probe whose TTL was used up: its number on the wire if known, the router, and when the word came.
+pub(super) type Expiry = (Option<u32>, std::net::IpAddr, Instant);
+
 /// Answers that wait to be taken.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
@@ -56,6 +59,8 @@ pub(super) struct Inbox {
     pub(super) echoes: VecDeque<(u32, Instant)>,
     /// What routers said.
     pub(super) refusals: VecDeque<Refusal>,
+    /// Where probes of limited TTL ended.
+    pub(super) expiries: VecDeque<Expiry>,
     /// What the own interface carries, if the kernel said so.
     local_mtu: Option<u32>,
     greeted: bool,
@@ -83,6 +88,8 @@ pub(super) struct Shared {
     sequence: AtomicU32,
     inbox: Mutex<Inbox>,
     news: Condvar,
+    /// Held while a datagram is sent: one of limited TTL may change the socket's own for that moment.
+    sending: Mutex<()>,
 }
 
 impl Shared {
@@ -109,9 +116,21 @@ impl Shared {
 
     /// Sends a datagram of `size` bytes, headers included.
     pub(super) fn send(&self, bytes: &[u8], size: u32) -> Sending {
+        self.send_by(size, || self.socket.send(bytes))
+    }
+
+    /// Sends a datagram of `size` bytes, headers included, that ends after `ttl` hops.
+    pub(super) fn send_with_ttl(&self, bytes: &[u8], size: u32, ttl: u8) -> Sending {
+        self.send_by(size, || udp::send_with_ttl(&self.socket, bytes, ttl))
+    }
+
+    fn send_by(&self, size: u32, send: impl Fn() -> io::Result<usize>) -> Sending {
         let mut too_large = false;
         for _ in 0..SEND_ATTEMPTS {
-            match self.socket.send(bytes) {
+            let turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+            let sent = send();
+            drop(turn);
+            match sent {
                 Ok(_) => return Sending::Gone,
                 Err(error) => too_large = udp::is_too_large(&error),
             }
@@ -140,16 +159,23 @@ impl Shared {
         let mut inbox = self.inbox();
         for _ in 0..MOST_WAITING {
             let Ok(Some(report)) = udp::next_report(&self.socket) else { break };
-            let SocketReport::TooLarge(report) = report else { continue };
-            match report.by {
-                TooLargeBy::Host => inbox.local_mtu = Some(report.mtu),
-                TooLargeBy::Router(router) => {
-                    let quoted = Packet::decode(&report.quoted);
-                    let ours = quoted.is_none_or(|packet| packet.token == self.token && packet.kind == Kind::Probe);
-                    if ours {
-                        push(&mut inbox.refusals, (quoted.map(|packet| packet.sequence), router, report.mtu));
+            // A router may quote too little to tell; then the report is about this socket at least.
+            let ours = |quoted: Option<Packet>| quoted.is_none_or(|p| p.token == self.token && p.kind == Kind::Probe);
+            match report {
+                SocketReport::TooLarge(TooLarge { by: TooLargeBy::Host, mtu, .. }) => inbox.local_mtu = Some(mtu),
+                SocketReport::TooLarge(TooLarge { by: TooLargeBy::Router(router), mtu, quoted }) => {
+                    let quoted = Packet::decode(&quoted);
+                    if ours(quoted) {
+                        push(&mut inbox.refusals, (quoted.map(|packet| packet.sequence), router, mtu));
                     }
                 }
+                SocketReport::TimeExceeded { router, quoted } => {
+                    let quoted = Packet::decode(&quoted);
+                    if ours(quoted) {
+                        push(&mut inbox.expiries, (quoted.map(|packet| packet.sequence), router, Instant::now()));
+                    }
+                }
+                SocketReport::Other => {}
             }
         }
         drop(inbox);
@@ -261,6 +287,7 @@ impl Endpoint {
             sequence: AtomicU32::new(0),
             inbox: Mutex::default(),
             news: Condvar::new(),
+            sending: Mutex::new(()),
         });
         let receiver = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("mtu-endpoint".into()).spawn(move || receiver.receive())?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::{Endpoint, Sending, Shared};
 use super::packet::{HEADER, Kind, probe};
+use super::place;
 use super::search::{Ending, Scope, Search, Step};
 use crate::model::Outcome;
 use crate::model::mtu::PathMtu;
@@ -30,41 +31,37 @@ impl Endpoint {
     /// `budget`: a clean LAN path one round trip, a black hole less than a second where round trips take under 5 ms.
     /// Skipped where the system cannot forbid fragments or `stop` was set; failed when nothing is answered or loss leaves
     /// the size undecided: a size that is not proven is never given as measured.
+    ///
+    /// Where something else than the own interface is the limit, it is also told where that is, as far as routers answer:
+    /// that takes no probe more in one subnet, at most half a second where all routers answer and at most 1.5 s else.
     pub fn search(&self, ceiling: Option<Mtu>, budget: Duration, stop: &Stop) -> Outcome<PathMtu> {
         let shared = &self.shared;
         if let Some(why) = &shared.inexact {
             return Outcome::skipped(format!("the size of packets cannot be measured from this host: {why}"));
         }
-        let _turn = self.search_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.search_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let family = shared.family;
         let largest = ceiling.map_or(family.largest(), |mtu| mtu.0.min(family.largest()));
         let scope = Scope { smallest: family.smallest(), ceiling: largest, least_mtu: family.least_mtu(), budget };
         let start = Instant::now();
         let mut search = Search::new(scope);
-        match drive(shared, &mut search, start, stop) {
+        let mut found = match drive(shared, &mut search, start, stop) {
             Some(ending) => self.conclude(&search, ending, start.elapsed()),
             None => Outcome::skipped("the search for the path MTU was stopped before its end"),
+        };
+        if let Some(path) = found.measured_mut() {
+            path.location = place::locate(shared, path, budget.saturating_sub(start.elapsed()), stop);
         }
+        drop(turn);
+        found
     }
 
     fn conclude(&self, search: &Search, ending: Ending, elapsed: Duration) -> Outcome<PathMtu> {
         let Shared { peer, port, .. } = &*self.shared;
-        let trace = search.trace();
-        let probes = trace.len() as u32;
+        let probes = search.trace().len();
         let elapsed_us = Elapsed::from(elapsed);
         match ending {
-            Ending::Exact(mtu, limited_by) => Outcome::Measured(PathMtu {
-                mtu: Mtu(mtu),
-                ceiling: Mtu(search.ceiling()),
-                limited_by,
-                probes,
-                elapsed_us,
-                rtt_us: search.least_rtt().map(Into::into),
-                trace,
-                words: Vec::new(),
-                change: None,
-                location: Outcome::skipped("the place was not looked for"),
-            }),
+            Ending::Exact(mtu, limited_by) => Outcome::Measured(search.path(mtu, limited_by, elapsed)),
             Ending::Unanswered => Outcome::failed(format!(
                 "none of {probes} probes to {peer} was answered, not even the smallest: UDP port {port} is blocked or the \
                  other end is gone; a firewall that lets UDP port {port} pass would change that"
@@ -105,9 +102,7 @@ impl Endpoint {
 fn drive(shared: &Shared, search: &mut Search, start: Instant, stop: &Stop) -> Option<Ending> {
     let first = shared.numbers(NUMBERS);
     let family = shared.family;
-    let mut padding = vec![0; (family.largest() - family.headers()) as usize - HEADER];
-    // Content that no link can compress.
-    Pattern::new(u64::from(first)).fill(0, &mut padding);
+    let padding = padding(family.largest(), first);
     shared.forget_interface();
     shared.inbox().acks.clear();
     shared.inbox().refusals.clear();
@@ -132,6 +127,13 @@ fn drive(shared: &Shared, search: &mut Search, start: Instant, stop: &Stop) -> O
         }
     }
     None
+}
+
+/// What fills probes up to the size `largest`: content that no link can compress.
+pub(super) fn padding(largest: u32, seed: u32) -> Vec<u8> {
+    let mut padding = vec![0; largest as usize];
+    Pattern::new(u64::from(seed)).fill(0, &mut padding);
+    padding
 }
 
 /// Tells the search what lies in the inbox.

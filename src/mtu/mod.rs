@@ -2,7 +2,7 @@
 //!
 //! Two ends cooperate over UDP: one sends probes that may not be fragmented, the other acknowledges each that arrives
 //! by a small datagram, so the way back never blurs the result. `search` decides what to send and what the answers
-//! prove (pure), `packet` turns bytes into meaning (pure), `listener`, `endpoint` and `measure` own sockets, threads
+//! prove (pure), `locate` where on the path the limit lies (pure), `packet` turns bytes into meaning (pure), `listener`, `endpoint` and `measure` own sockets, threads
 //! and the clock.
 //!
 //! The agent has a [`Listener`] and expects a token; the client connects an [`Endpoint`] with it; then either end
@@ -12,8 +12,10 @@ mod echo;
 mod endpoint;
 mod icmp;
 mod listener;
+mod locate;
 mod measure;
 mod packet;
+mod place;
 mod search;
 mod service;
 

@@ -4,15 +4,19 @@
 //! size that vanished is only suspected; the search narrows the gap between the largest size that passed and the
 //! smallest suspected one down to a single byte, and there it insists: the byte above must vanish again and again, in
 //! rounds in which the size below arrives. How often depends on how much was lost of what is known to pass.
+//!
+//! A path may change meanwhile. When a size that passed vanishes again and again while a small one arrives, all that was
+//! known before is given up and the search begins anew below that size: `change`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::model::mtu::{Limiter, Probe, ProbeFate};
-use crate::units::Mtu;
+use crate::model::mtu::{Limiter, ProbeFate};
 
+mod change;
 mod plan;
+mod result;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +35,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most probes of one search. Without loss 60 suffice for every limit up to 65,535; with one packet in five lost it
 /// is 60 to 110 on average and seldom 200.
 const MOST_PROBES: usize = 300;
+
+/// How often the time for an answer doubles while nothing arrives that had passed.
+const MOST_DOUBLINGS: u32 = 3;
 
 /// The most words of routers that are kept.
 const MOST_WORDS: usize = 16;
@@ -90,12 +97,23 @@ struct Sent {
 struct Word {
     router: IpAddr,
     mtu: u32,
+    /// The size of the packet that it was about.
+    about: u32,
+    /// The number of the latest probe that it was about.
+    probe: usize,
 }
 
-impl Word {
-    fn limiter(self) -> Limiter {
-        Limiter::Router { address: self.router, next_hop_mtu: Mtu(self.mtu) }
-    }
+/// The suspicion that what passed does not pass any more.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The first probe that vanished although its size had passed.
+    since: usize,
+    /// Rounds in which it vanished while a smaller one arrived.
+    rounds: u32,
+    /// Rounds in a row in which nothing arrived at all.
+    silent: u32,
+    /// Whether a router refused what had passed.
+    refused: bool,
 }
 
 /// One search in one direction.
@@ -104,14 +122,23 @@ pub(crate) struct Search {
     scope: Scope,
     /// The largest size that passed; zero while none did.
     passed: u32,
+    /// What had passed when the round was planned.
+    control: u32,
+    /// Probes before this one tell nothing of the path as it is now.
+    epoch: usize,
+    doubt: Option<Doubt>,
+    /// Whether a size passed at last that had vanished before: those above it deserve another chance.
+    climbing: bool,
     /// In how many rounds a size vanished, those above `passed` alone have a meaning.
     losses: BTreeMap<u32, u32>,
     /// The sizes that a router refused.
     refused: BTreeMap<u32, Word>,
-    /// Everything that routers said.
+    /// Everything that routers said, each once.
     words: Vec<Word>,
     /// A size that a router named and that was not tried yet.
     hint: Option<u32>,
+    /// The sizes that were hints.
+    hinted: BTreeSet<u32>,
     sent: Vec<Sent>,
     queue: VecDeque<u32>,
     round: u32,
@@ -137,10 +164,15 @@ impl Search {
         Self {
             scope,
             passed: 0,
+            control: 0,
+            epoch: 0,
+            doubt: None,
+            climbing: false,
             losses: BTreeMap::new(),
             refused: BTreeMap::new(),
             words: Vec::new(),
             hint: None,
+            hinted: BTreeSet::new(),
             sent: Vec::new(),
             queue: VecDeque::new(),
             round: 0,
@@ -189,11 +221,31 @@ impl Search {
         let rtt = now.saturating_sub(sent.at);
         sent.fate = Some(ProbeFate::Acknowledged);
         sent.rtt = Some(rtt);
-        self.passed = self.passed.max(size);
+        self.learn_passed(sequence as usize, size);
         self.rtt = Some(match self.rtt {
             None => (rtt, rtt / 2),
             Some((smooth, variation)) => ((smooth * 7 + rtt) / 8, (variation * 3 + smooth.abs_diff(rtt)) / 4),
         });
+    }
+
+    /// A probe arrived; what was sent before the path changed tells nothing any more.
+    fn learn_passed(&mut self, index: usize, size: u32) {
+        if index < self.epoch {
+            return;
+        }
+        if self.doubt.is_some_and(|doubt| index >= doubt.since && size >= self.passed) {
+            self.doubt = None;
+        }
+        if size > self.passed {
+            let gap = self.passed + 1..=size;
+            if self.losses.range(gap.clone()).next().is_some() || self.refused.range(gap).next().is_some() {
+                // Those above may have failed for the same reason, which is over: they are only suspected again.
+                self.climbing = true;
+                self.losses.range_mut(size + 1..).for_each(|(_, losses)| *losses = 0);
+                self.refused.clear();
+            }
+            self.passed = size;
+        }
     }
 
     /// Our own system did not send the probe; `mtu` is what its interface carries, if it said so.
@@ -202,9 +254,13 @@ impl Search {
         sent.fate = Some(ProbeFate::RefusedLocally);
         let size = sent.size;
         let named = mtu.filter(|mtu| *mtu < size && *mtu >= self.scope.smallest);
-        let floor = self.passed.max(self.scope.smallest);
-        let ceiling = named.unwrap_or(size.saturating_sub(1)).max(floor).min(self.scope.ceiling);
+        let ceiling = named.unwrap_or(size.saturating_sub(1)).max(self.scope.smallest).min(self.scope.ceiling);
         self.scope.ceiling = ceiling;
+        if ceiling < self.passed {
+            // The interface itself was changed: everything begins anew.
+            self.begin_anew(self.sent.len());
+            return;
+        }
         let waiting = self.queue.len();
         self.queue.retain(|size| *size <= ceiling);
         let removed = waiting - self.queue.len();
@@ -218,56 +274,46 @@ impl Search {
     ///
     /// The probe is known if the router quoted enough of it; otherwise it can only have been one of the largest.
     pub(crate) fn refused_by_router(&mut self, sequence: Option<u32>, router: IpAddr, mtu: u32) {
-        let index = match sequence {
-            Some(sequence) => Some(sequence as usize),
-            None => (0..self.sent.len())
-                .filter(|index| self.sent.get(*index).is_some_and(|sent| sent.fate.is_none()))
-                .max_by_key(|index| self.sent.get(*index).map(|sent| sent.size)),
-        };
-        let Some(sent) = index.and_then(|index| self.sent.get_mut(index)) else { return };
+        let Some(index) = sequence.map(|sequence| sequence as usize).or_else(|| self.largest_unanswered()) else { return };
+        let Some(sent) = self.sent.get_mut(index) else { return };
         if sent.fate != Some(ProbeFate::Acknowledged) {
             sent.fate = Some(ProbeFate::RefusedByRouter);
         }
-        let size = sent.size;
-        let word = Word { router, mtu };
-        self.refused.entry(size).or_insert(word);
-        let news = !self.words.iter().any(|known| known.router == router && known.mtu == mtu);
-        if !news || self.words.len() >= MOST_WORDS {
+        let word = Word { router, mtu, about: sent.size, probe: index };
+        let room = self.words.len() < MOST_WORDS;
+        match self.words.iter_mut().find(|known| known.router == router && known.mtu == mtu) {
+            Some(known) => known.probe = known.probe.max(index),
+            None if room => self.words.push(word),
+            None => {}
+        }
+        if index < self.epoch {
             return;
         }
-        self.words.push(word);
-        if mtu >= self.scope.least_mtu && mtu < size && mtu > self.passed {
+        self.refused.insert(word.about, word);
+        let honest = mtu >= self.scope.least_mtu && mtu < word.about;
+        if honest && mtu > self.passed && self.hinted.len() < MOST_WORDS && self.hinted.insert(mtu) {
             self.hint = Some(mtu);
             self.queue.clear();
         }
     }
 
-    /// The largest size that the own interface lets out, in bytes, as far as it is known.
-    pub(crate) fn ceiling(&self) -> u32 {
-        self.scope.ceiling
-    }
-
-    /// The least round-trip time.
-    pub(crate) fn least_rtt(&self) -> Option<Duration> {
-        self.sent.iter().filter_map(|sent| sent.rtt).min()
-    }
-
-    /// Every probe in the order of sending; one without an answer yet counts as lost.
-    pub(crate) fn trace(&self) -> Vec<Probe> {
-        let probe = |sent: &Sent| Probe {
-            size: Mtu(sent.size),
-            at_us: sent.at.into(),
-            fate: sent.fate.unwrap_or(ProbeFate::Lost),
-            rtt_us: sent.rtt.map(Into::into),
+    /// The probe that a word without a quotation can be about: of those under way the largest, or else of those given up.
+    fn largest_unanswered(&self) -> Option<usize> {
+        let largest = |fate: Option<ProbeFate>| {
+            let those = self.sent.iter().enumerate().skip(self.epoch).filter(|(_, sent)| sent.fate == fate);
+            those.max_by_key(|(_, sent)| sent.size).map(|(index, _)| index)
         };
-        self.sent.iter().map(probe).collect()
+        largest(None).or_else(|| largest(Some(ProbeFate::Lost)))
     }
 
     fn timeout(&self) -> Duration {
-        self.rtt.map_or(FIRST_TIMEOUT, |(smooth, variation)| {
+        let calm = self.rtt.map_or(FIRST_TIMEOUT, |(smooth, variation)| {
             // Where every answer takes the same time the variation becomes nothing: a quarter and a tick are added.
             (smooth + smooth / 4 + variation * 4 + SLACK).clamp(LEAST_TIMEOUT, LONGEST_TIMEOUT)
-        })
+        });
+        // On a path that fell silent the probes are spared for the time when it comes back.
+        let silent = self.doubt.map_or(0, |doubt| doubt.silent.min(MOST_DOUBLINGS));
+        (calm * (1 << silent)).min(LONGEST_TIMEOUT)
     }
 
     fn expire(&mut self, now: Duration) {
@@ -288,13 +334,14 @@ impl Search {
     /// A router's refusal ends nothing unless it gave a hint: one that lies may have passed the packet on.
     fn round_is_open(&self, now: Duration) -> bool {
         let timeout = self.timeout();
-        self.this_round().any(|sent| {
-            sent.size > self.passed
-                && match sent.fate {
-                    None => self.hint.is_none(),
-                    Some(ProbeFate::RefusedByRouter) => self.hint.is_none() && sent.at + timeout > now,
-                    Some(_) => false,
-                }
+        if self.hint.is_some() {
+            return false;
+        }
+        self.this_round().any(|sent| match sent.fate {
+            // Whether the control arrives tells whether the others had their chance.
+            None => sent.size > self.passed || (sent.size == self.control && self.passed == self.control),
+            Some(ProbeFate::RefusedByRouter) => sent.size > self.passed && sent.at + timeout > now,
+            Some(_) => false,
         })
     }
 

@@ -1,10 +1,11 @@
 //! The first screen: the verdict, the ladder and the findings; and what there is to say about each.
 
 use super::ladder::{self, Rung, Unit, ladder};
+use super::path_mtu;
 use super::view::{Bar, Block, Item, Tone, View, percent};
 use crate::model::copy::{LaneKind, Rung as Copy};
 use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
-use crate::model::plan::{Depth, Workload};
+use crate::model::plan::{Depth, Scope, Workload};
 use crate::model::{Direction, Document, Outcome};
 
 /// The findings that the first screen has room for.
@@ -29,8 +30,12 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     if document.plan.local {
         view.note(Tone::Warning, NO_NETWORK);
     }
-    ladders(document, view);
-    asked_for(document, view);
+    if document.plan.scope.is_mtu() {
+        path_mtu::summary(document, view);
+    } else {
+        ladders(document, view);
+        asked_for(document, view);
+    }
     let items = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     view.items(items);
     let more = document.findings.len().saturating_sub(FIRST_FINDINGS);
@@ -280,15 +285,23 @@ pub(super) fn run(document: &Document, view: &mut View) {
     let lanes: Vec<_> = plan.lanes.iter().map(|lane| lane.word()).collect();
     let version = document.schema.version;
     view.section("Run");
+    let question = match plan.scope {
+        Scope::Run => String::new(),
+        Scope::Mtu => "the path MTU, with an agent on the NAS".to_owned(),
+        Scope::MtuWithoutAgent => "the path MTU, as far as the PC alone can know it".to_owned(),
+    };
+    // Streams, files and lanes are no part of that question.
+    let whole = |text: String| if plan.scope.is_mtu() { String::new() } else { text };
     view.facts(
         [
             ("program", format!("{} {}", document.tool.name, document.tool.version)),
             ("started", document.started.clone()),
+            ("question", question),
             ("depth", format!("{depth}, at most {}", plan.budget_us)),
-            ("streams", plan.streams.to_string()),
-            ("files", workload.to_owned()),
-            ("lanes", lanes.join(", ")),
-            ("writes at most", format!("{} per disk step", plan.max_data_bytes)),
+            ("streams", whole(plan.streams.to_string())),
+            ("files", whole(workload.to_owned())),
+            ("lanes", whole(lanes.join(", "))),
+            ("writes at most", whole(format!("{} per disk step", plan.max_data_bytes))),
             ("link speeds", if stated.is_empty() { String::new() } else { format!("{} as you stated", stated.join(", ")) }),
             ("report", format!("{} {}.{}", document.schema.name, version.major, version.minor)),
         ]

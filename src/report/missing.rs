@@ -14,6 +14,11 @@ const MAX_PLACES: usize = 8;
 /// The kinds of places that are told apart at all.
 const MAX_GROUPS: usize = 64;
 
+/// How the reason begins that stands where a report of an earlier version has nothing: it is no news in a list.
+const EARLIER: &str = "the report is of an earlier version of weaklink";
+/// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
+const NOT_ASKED: [&str; 2] = ["`weaklink mtu` looks at the path MTU only", "`weaklink run` leaves this to `weaklink mtu`"];
+
 /// A reason and the places where it holds.
 struct Missing {
     failed: bool,
@@ -31,6 +36,7 @@ pub(super) fn section(document: &Document, view: &mut View) {
             }
         }
     }
+    found.all.retain(|missing| !missing.reason.starts_with(EARLIER));
     if found.all.is_empty() {
         return;
     }
@@ -43,7 +49,9 @@ fn item(missing: &Missing) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
-    Item { tone, mark: mark.to_owned(), head, lines: vec![(String::new(), places(&missing.places))], most: usize::MAX }
+    let asked = !NOT_ASKED.iter().any(|start| reason.starts_with(start));
+    let lines = if asked { vec![(String::new(), places(&missing.places))] } else { Vec::new() };
+    Item { tone, mark: mark.to_owned(), head, lines, most: usize::MAX }
 }
 
 /// The places by name while they are few, else by what they have in common.
@@ -144,7 +152,12 @@ fn words(field: &str) -> String {
         "multi" => "several streams".to_owned(),
         "idle_rtt" => "idle RTT".to_owned(),
         "loaded_rtt" => "loaded RTT".to_owned(),
-        "unclamped" => "unclamped stream".to_owned(),
+        "unclamped" => "stream of large segments".to_owned(),
+        "clamped" => "stream of segments that fit".to_owned(),
+        "handshake" => "TCP's view".to_owned(),
+        "gain" => "gain of large packets".to_owned(),
+        "echo" => "ICMP echo".to_owned(),
+        "neighbours" => "switch".to_owned(),
         "stack" | "lanes" | "rungs" | "ciphers" | "result" => String::new(),
         other => other.trim_end_matches("_bps").trim_end_matches("_bytes").replace('_', " "),
     }
@@ -161,6 +174,7 @@ fn item_name(item: &Value, position: usize) -> String {
     way()
         .or_else(|| text("name"))
         .or_else(|| text("cipher"))
+        .or_else(|| item.get("port").and_then(Value::as_u64).map(|port| format!("port {port}")))
         .or_else(|| text("kind"))
         .unwrap_or_else(|| format!("{}", position + 1))
 }

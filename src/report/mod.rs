@@ -1,7 +1,7 @@
 //! The report: a [`Document`](crate::model::Document) as text for a terminal, as markdown for a ticket, or as JSON.
 //!
 //! Pure: nothing here measures, judges, reads a file or prints. The rhythm is
-//! **document → view → writer**: `answer`, `network`, `machines`, `series` and `missing` say once for all formats what is
+//! **document → view → writer**: `answer`, `network`, `path_mtu`, `machines`, `series` and `missing` say once for all formats what is
 //! told, in which order and how it is rounded (`view`); `text` and `markdown` only lay it out. `clean` takes
 //! the teeth out of foreign strings on the way from the one to the other. `read` is the way back from a file,
 //! `redact` takes out what is private before a report leaves the house.
@@ -13,7 +13,9 @@ mod ladder;
 mod machines;
 mod markdown;
 mod missing;
+mod mtu_parts;
 mod network;
+mod path_mtu;
 mod read;
 mod redact;
 mod render;

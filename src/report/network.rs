@@ -1,10 +1,9 @@
-//! Links, the largest packet, and raw TCP.
+//! Links and raw TCP.
 
 use super::answer::NO_NETWORK;
 use super::machines::{ENDS, cell};
 use super::view::{Table, Tone, View, or_unknown, percent};
-use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes};
-use crate::model::mtu::{Limiter, PathMtu};
+use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes, Neighbour};
 use crate::model::throughput::{Pass, RttSummary, TcpStats};
 use crate::model::{Direction, Document, Fact, Outcome, Role, Source};
 use crate::units::BitRate;
@@ -30,6 +29,8 @@ pub(super) fn links(document: &Document, view: &mut View) {
     for (role, link) in &ends {
         facts.push((format!("{} route", role.title()), route(link)));
         facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate} as you stated"))));
+        let heard = link.neighbours.measured().into_iter().flatten();
+        facts.extend(heard.map(|switch| (format!("{} {} switch", role.title(), switch.interface), neighbour(switch))));
         for interface in &link.stack {
             let name = format!("{} {}", role.title(), interface.name);
             table.rows.push(interface_row(&name, interface));
@@ -69,6 +70,24 @@ fn route(link: &HostLink) -> String {
         Outcome::Skipped(_) | Outcome::Failed(_) => String::new(),
     };
     format!("{} → {}{via}", link.local, link.peer)
+}
+
+/// What the device at the other end of a cable says of itself; foreign words all of it.
+fn neighbour(neighbour: &Neighbour) -> String {
+    let text = |label: &str, value: &Option<String>| value.as_ref().map(|value| format!("{label}{value}"));
+    let word = |state: bool| if state { "yes" } else { "no" };
+    let parts = [
+        text("", &neighbour.system),
+        text("", &neighbour.system_description),
+        text("chassis ", &neighbour.chassis),
+        text("port ", &neighbour.port),
+        text("", &neighbour.port_description),
+        neighbour.max_frame_bytes.map(|bytes| format!("largest frame {bytes} bytes")),
+        neighbour.port_vlan.map(|vlan| format!("untagged VLAN {vlan}")),
+        neighbour.aggregation.map(|[can, is]| format!("aggregation: able {}, in use {}", word(can), word(is))),
+    ];
+    let said = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    if said.is_empty() { said } else { format!("by its own word (LLDP): {said}") }
 }
 
 fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
@@ -192,9 +211,27 @@ fn interface_facts(interface: &Interface) -> Option<String> {
 }
 
 /// Whether a counter only says that traffic flowed.
-fn is_plain(name: &str) -> bool {
-    let tells =
-        ["err", "drop", "crc", "miss", "over", "pause", "discard", "fault", "abort", "collision", "fifo", "nobuf", "align"];
+pub(super) fn is_plain(name: &str) -> bool {
+    let tells = [
+        "err",
+        "drop",
+        "crc",
+        "miss",
+        "over",
+        "pause",
+        "discard",
+        "fault",
+        "abort",
+        "collision",
+        "fifo",
+        "nobuf",
+        "align",
+        "length",
+        "oversize",
+        "giant",
+        "jabber",
+        "too_long",
+    ];
     let name = name.to_ascii_lowercase();
     !tells.iter().any(|part| name.contains(part))
 }
@@ -235,47 +272,6 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
         text(port.churn.as_ref().map(|[ours, theirs]| format!("{ours}/{theirs}"))),
         lacp,
     ]
-}
-
-/// The largest packet of each direction.
-pub(super) fn path_mtu(document: &Document, view: &mut View) {
-    let Some(section) = document.measurements.mtu.measured() else { return };
-    view.section("Path MTU");
-    let mut table = Table::new(&["direction", "largest packet", "interface allows", "limited by", "probes", "time", "RTT"]);
-    for direction in Direction::BOTH {
-        let outcome = section.of(direction);
-        let show = |f: &dyn Fn(&PathMtu) -> String| outcome.measured().map(f).unwrap_or_default();
-        table.rows.push(vec![
-            direction.arrow().to_owned(),
-            cell(outcome, |path| path.mtu.to_string()),
-            show(&|path| path.ceiling.to_string()),
-            show(&|path| limiter(&path.limited_by)),
-            show(&|path| path.probes.to_string()),
-            show(&|path| path.elapsed_us.to_string()),
-            show(&|path| path.rtt_us.map(|rtt| rtt.to_string()).unwrap_or_default()),
-        ]);
-    }
-    view.table(table);
-    if let Some(stream) = section.unclamped.measured() {
-        view.note(
-            Tone::Plain,
-            format!(
-                "A stream {} with segments as large as the interfaces allow moved {} in {}: {}.",
-                stream.direction.arrow(),
-                stream.bytes,
-                stream.elapsed_us,
-                stream.goodput_bps
-            ),
-        );
-    }
-}
-
-fn limiter(limiter: &Limiter) -> String {
-    match limiter {
-        Limiter::LocalInterface => "the sender's interface".to_owned(),
-        Limiter::Router { address, next_hop_mtu } => format!("router {address}, which says {next_hop_mtu}"),
-        Limiter::Silent => "silence: larger packets vanish".to_owned(),
-    }
 }
 
 /// Raw TCP, memory to memory.
@@ -351,7 +347,7 @@ fn window_share(stats: &[TcpStats]) -> Option<String> {
     known.then(|| percent(sum(&|stream| stream.rwnd_limited_us) as f64 / busy as f64))
 }
 
-fn counter_rows(step: &str, role: Role, counted: &CountersByInterface) -> Vec<Vec<String>> {
+pub(super) fn counter_rows(step: &str, role: Role, counted: &CountersByInterface) -> Vec<Vec<String>> {
     let rows = counted.iter().filter_map(|(interface, counters)| {
         let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name)).take(12);
         let odd: Vec<_> = odd.map(|(name, count)| format!("{name} +{count}")).collect();

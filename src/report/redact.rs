@@ -2,6 +2,7 @@
 //!
 //! A report holds no names of hosts or people and no serial numbers by design. What may still be there: public
 //! addresses (where somebody lives), the device part of MAC addresses, and names in mount options or paths.
+//! The names of switches and of their ports, as LLDP tells them, are hidden.
 //! Private addresses stay: a wrong route can only be seen in them. Each masked address keeps one stand-in throughout
 //! the report, so it can still be followed.
 
@@ -23,7 +24,8 @@ pub struct RedactError {
 /// Masks what is private in `document`.
 ///
 /// Public IP addresses become addresses of the ranges for documentation, MAC addresses keep their vendor's part, and the
-/// values of mount options that name a person, as well as the names of home directories, are replaced.
+/// values of mount options that name a person, as well as the names of home directories, are replaced; so are the names of
+/// switches and the labels of their ports.
 pub fn redact(document: &mut Document) -> Result<(), RedactError> {
     let failed = |error: serde_json::Error| RedactError { reason: error.to_string() };
     let mut value = serde_json::to_value(&*document).map_err(failed)?;
@@ -49,14 +51,32 @@ impl Masks {
                 let old = std::mem::take(fields);
                 for (name, mut inner) in old {
                     // Versions can look like addresses.
-                    if !matches!(name.as_str(), "kernel" | "version" | "weaklink") {
-                        self.value(&mut inner);
+                    match name.as_str() {
+                        "kernel" | "version" | "weaklink" => {}
+                        "neighbours" => self.neighbours(&mut inner),
+                        _ => self.value(&mut inner),
                     }
                     fields.insert(self.text(&name), inner);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// What switches say of themselves: their names and the labels of their ports were given by people.
+    fn neighbours(&mut self, value: &mut Value) {
+        for neighbour in value.get_mut("measured").and_then(Value::as_array_mut).into_iter().flatten() {
+            for name in ["system", "port_description"] {
+                if let Some(Value::String(text)) = neighbour.get_mut(name) {
+                    *text = hidden(text);
+                }
+            }
+            if let Some(Value::String(text)) = neighbour.get_mut("chassis") {
+                // What is no address is a name.
+                *text = self.mac(text).or_else(|| self.address(text)).unwrap_or_else(|| hidden(text));
+            }
+        }
+        self.value(value);
     }
 
     /// `text` with every word in it masked that is private.

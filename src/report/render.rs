@@ -51,7 +51,8 @@ impl FromStr for Format {
     }
 }
 
-/// What the place can show where a report is printed; only [`Format::Text`] looks at it.
+/// What the place can show where a report is printed, and what was asked for; [`Format::Json`] does not look at it, and
+/// [`Format::Markdown`] at [`Style::trace`] alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether colours and bold type may be used.
@@ -60,18 +61,20 @@ pub struct Style {
     pub width: usize,
     /// Whether characters beyond ASCII may be used.
     pub unicode: bool,
+    /// Whether every probe of the search for the path MTU is listed.
+    pub trace: bool,
 }
 
 impl Style {
-    /// For a file or a pipe: no colour, 100 columns, Unicode.
-    pub const PLAIN: Self = Self { color: false, width: 100, unicode: true };
+    /// For a file or a pipe: no colour, 100 columns, Unicode, no list of probes.
+    pub const PLAIN: Self = Self { color: false, width: 100, unicode: true, trace: false };
 }
 
 /// The report in `format`; each ends with a line break.
 pub fn render(document: &Document, format: Format, style: &Style) -> String {
     match format {
-        Format::Text => text::write(&View::of(document, style.unicode), style),
-        Format::Markdown => markdown::write(&View::of(document, true)),
+        Format::Text => text::write(&View::of(document, style), style),
+        Format::Markdown => markdown::write(&View::of(document, &Style { unicode: true, ..*style })),
         Format::Json => json::write(document),
     }
 }

@@ -3,12 +3,15 @@
 //! Rounding, order and words are settled here and in the rooms that fill a view, so the formats cannot disagree.
 
 use super::clean::{ascii, clean};
+use super::render::Style;
 use super::wrap::glue;
-use super::{answer, machines, missing, network, series};
+use super::{answer, machines, missing, network, path_mtu, series};
 use crate::model::Document;
 
 /// The most rows of one table and items of one list that are shown; the JSON holds all.
 const MAX_ROWS: usize = 60;
+/// The same of a list of probes: a search sends some hundreds at most.
+const MAX_PROBES: usize = 1000;
 
 /// A report as a sequence of blocks.
 #[derive(Debug, Default)]
@@ -111,24 +114,44 @@ impl Table {
 
 impl View {
     /// Everything that there is to say about `document`, with all foreign strings made harmless.
-    pub(super) fn of(document: &Document, unicode: bool) -> Self {
+    pub(super) fn of(document: &Document, style: &Style) -> Self {
         let mut view = Self::default();
-        answer::first_screen(document, &mut view);
-        answer::details(document, &mut view);
-        machines::hosts(document, &mut view);
-        network::links(document, &mut view);
-        network::path_mtu(document, &mut view);
-        network::throughput(document, &mut view);
-        machines::storage(document, &mut view);
-        machines::copies(document, &mut view);
-        machines::about_rates(document, &mut view);
-        series::over_time(document, &mut view);
-        machines::cpu(document, &mut view);
-        missing::section(document, &mut view);
-        answer::run(document, &mut view);
-        answer::last_words(document, &mut view);
-        view.each_string(&|text| glue(&if unicode { clean(text) } else { ascii(&clean(text)) }));
+        if document.plan.scope.is_mtu() {
+            view.fill_mtu(document, style);
+        } else {
+            view.fill(document, style);
+        }
+        view.each_string(&|text| glue(&if style.unicode { clean(text) } else { ascii(&clean(text)) }));
         view
+    }
+
+    /// A whole diagnosis.
+    fn fill(&mut self, document: &Document, style: &Style) {
+        answer::first_screen(document, self);
+        answer::details(document, self);
+        machines::hosts(document, self);
+        network::links(document, self);
+        path_mtu::section(document, style, self);
+        network::throughput(document, self);
+        machines::storage(document, self);
+        machines::copies(document, self);
+        machines::about_rates(document, self);
+        series::over_time(document, self);
+        machines::cpu(document, self);
+        missing::section(document, self);
+        answer::run(document, self);
+        answer::last_words(document, self);
+    }
+
+    /// The path MTU alone.
+    fn fill_mtu(&mut self, document: &Document, style: &Style) {
+        answer::first_screen(document, self);
+        answer::details(document, self);
+        path_mtu::section(document, style, self);
+        network::links(document, self);
+        missing::section(document, self);
+        answer::run(document, self);
+        answer::last_words(document, self);
     }
 
     /// Begins a section.
@@ -142,12 +165,21 @@ impl View {
     }
 
     /// Adds a table, if it has rows.
-    pub(super) fn table(&mut self, mut table: Table) {
+    pub(super) fn table(&mut self, table: Table) {
+        self.rows(table, MAX_ROWS);
+    }
+
+    /// Adds a table that was asked for with all its rows.
+    pub(super) fn whole_table(&mut self, table: Table) {
+        self.rows(table, MAX_PROBES);
+    }
+
+    fn rows(&mut self, mut table: Table, most: usize) {
         if table.rows.is_empty() {
             return;
         }
-        let more = table.rows.len().saturating_sub(MAX_ROWS);
-        table.rows.truncate(MAX_ROWS);
+        let more = table.rows.len().saturating_sub(most);
+        table.rows.truncate(most);
         self.blocks.push(Block::Table(table.without_empty_columns()));
         self.left_out(more);
     }

@@ -27,6 +27,13 @@ pub struct TooLarge {
 pub enum SocketReport {
     /// A datagram was too large.
     TooLarge(TooLarge),
+    /// A router dropped a datagram because its TTL was used up (ICMP time exceeded in transit).
+    TimeExceeded {
+        /// The router.
+        router: IpAddr,
+        /// The beginning of the datagram's payload, as far as it was quoted; possibly nothing.
+        quoted: Vec<u8>,
+    },
     /// Anything else, such as a closed port.
     Other,
 }

@@ -1,12 +1,15 @@
 //! From the answers of both directions to the one verdict, and the findings beside it.
 
 use super::limits;
+use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::rules::{Explains, Hit, check_all};
+use super::rules::{Explains, Hit, check_all, clamped};
 use super::seen::Seen;
 use super::sentence;
 use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
+use crate::model::mtu::SegmentStream;
 use crate::model::{Direction, Document, Role};
+use crate::units::BitRate;
 
 /// What judging a document gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +33,7 @@ pub fn judge(document: &Document) -> Judgement {
     Judgement { findings, verdict }
 }
 
-fn code(text: &str) -> Code {
+pub(super) fn code(text: &str) -> Code {
     // Every code in the rules parses (a test holds them to it); the fallback is never shown.
     text.parse().unwrap_or_else(|_| Code::new(Component::Inconclusive, "unknown"))
 }
@@ -38,6 +41,12 @@ fn code(text: &str) -> Code {
 fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Option<usize>) {
     if let Some(at) = hits.iter().position(|hit| hit.explains == Explains::Stops) {
         return (fault(seen, &hits[at], answers), Some(at));
+    }
+    if seen.doc.plan.scope.is_mtu() {
+        return match fault_of(hits) {
+            Some(at) => (fault(seen, &hits[at], answers), Some(at)),
+            None => (mtu_answer::answer(seen, hits, answers), None),
+        };
     }
     if let Some(found) = rank::impossible(seen) {
         return (sentence::impossible(seen, found), None);
@@ -111,21 +120,40 @@ fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], (answer, at)
     }
 }
 
+/// What a stream of large packets, and one of packets that fit, moved where a hole was found.
+fn streams(seen: &Seen<'_>, hit: &Hit) -> (Option<BitRate>, Option<SegmentStream>) {
+    let mtu = seen.doc.measurements.mtu.measured().filter(|_| hit.code == "network.mtu-black-hole");
+    let stalled = mtu.and_then(|mtu| mtu.unclamped.measured()).filter(|stream| hit.touches(stream.direction));
+    let fits = mtu.zip(stalled).and_then(|(mtu, stream)| clamped(mtu, stream.direction));
+    (stalled.map(|stream| stream.goodput_bps), fits.cloned())
+}
+
 /// A fault that is the answer whatever the rates say.
 fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
     let code = code(hit.code);
-    let stalled = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
-    let stalled = stalled.filter(|_| hit.code == "network.mtu-black-hole").map(|stream| stream.goodput_bps);
+    let (stalled, fits) = streams(seen, hit);
     let touched = answers.iter().filter(|answer| hit.touches(answer.direction));
     let slowest = touched.filter_map(|answer| answer.rate.map(|rate| (rate, answer))).min_by_key(|(rate, _)| *rate);
     let rate = stalled.or(slowest.map(|(rate, _)| rate));
-    let next = slowest.filter(|_| stalled.is_some()).and_then(|(to, answer)| {
-        let part = answer.ladder.binding()?.part;
-        let from = stalled.unwrap_or_default();
-        // Nothing arrives: no percentage says what the end of that gives.
-        let gain = if from.0 == 0 { 0.0 } else { (to.as_f64() / from.as_f64() - 1.0).max(0.0) * 100.0 };
-        Some(NextLimit { what: rank::name(seen, answer.direction, part), rate_bps: to, gain_percent: gain })
+    // Nothing arrives: no percentage says what the end of that gives.
+    let gain = |from: BitRate, to: BitRate| if from.0 == 0 { 0.0 } else { (to.as_f64() / from.as_f64() - 1.0).max(0.0) * 100.0 };
+    let next = stalled.and_then(|from| match (slowest, &fits) {
+        (Some((to, answer)), _) => {
+            let part = answer.ladder.binding()?.part;
+            let what = rank::name(seen, answer.direction, part);
+            Some(NextLimit { what, rate_bps: to, gain_percent: gain(from, to) })
+        }
+        (None, Some(fits)) => {
+            let what = "the same stream with packets that fit".to_owned();
+            Some(NextLimit { what, rate_bps: fits.goodput_bps, gain_percent: gain(from, fits.goodput_bps) })
+        }
+        (None, None) => None,
     });
+    let confidence = match hit.kinds {
+        _ if hit.weight < 0.6 => Confidence::Low,
+        0 | 1 => Confidence::Medium,
+        _ => Confidence::High,
+    };
     Verdict {
         status: Status::Bottleneck,
         component: code.component,
@@ -134,8 +162,8 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
         direction: hit.direction,
         lane: None,
         rate_bps: rate,
-        confidence: if hit.kinds >= 2 { Confidence::High } else { Confidence::Medium },
-        sentence: sentence::fault(hit, slowest.map(|(rate, _)| rate)),
+        confidence,
+        sentence: sentence::fault(hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
         next,
         ruled_out: sentence::ruled_out(seen, &[], answers, hit.code),
         code,
@@ -155,7 +183,7 @@ fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Opti
             direction: hit.direction,
             lane: hit.lane,
             evidence: hit.evidence.clone(),
-            advice: hit.advice.iter().map(|advice| (*advice).to_owned()).collect(),
+            advice: hit.advice.clone(),
             gain: binding.filter(|_| severity > Severity::Info).and_then(Answer::gain),
         };
         found.push((first, finding));

@@ -12,6 +12,7 @@ pub mod limits;
 
 mod judge;
 mod load;
+mod mtu_answer;
 mod rank;
 mod rules;
 mod seen;
@@ -19,7 +20,6 @@ mod sentence;
 mod words;
 
 #[cfg(test)]
-#[expect(dead_code, reason = "the files in tests/ share these hands and need more of them")]
 mod scenario;
 
 pub use judge::{Judgement, judge};

@@ -7,9 +7,9 @@ use crate::model::cpu::{CipherCeiling, CoreShare, CpuSection, CpuWindow, HostCpu
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::host::{Direction, Host, Role, TcpSettings};
 use crate::model::link::{Bond, BondPort, Bus, Counters, Duplex, HostLink, Interface, InterfaceKind, LinkModes, LinkSection};
-use crate::model::mtu::{Limiter, MtuSection, PathMtu};
+use crate::model::mtu::{EchoMethod, EchoPath, Limiter, MtuSection, PathMtu, ServicePath, ServiceProbe, TcpEnd};
 use crate::model::outcome::{Fact, Outcome, Source};
-use crate::model::plan::{Depth, Plan, Workload};
+use crate::model::plan::{Depth, Plan, Scope, Workload};
 use crate::model::storage::{Device, DeviceKind, Disk, DiskResult, StorageSection, Transfer};
 use crate::model::throughput::{Bins, DirectionThroughput, Method, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
 use crate::units::{BitRate, ByteRate, ByteSize, Elapsed, Mtu};
@@ -31,7 +31,7 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
         tool: Tool { name: "weaklink".into(), version: "0".into() },
         started: "2024-01-01T00:00:00Z".into(),
         plan: Plan {
-            scope: crate::model::plan::Scope::Run,
+            scope: Scope::Run,
             depth: Depth::Normal,
             local: false,
             budget_us: Elapsed(60_000_000),
@@ -412,6 +412,63 @@ pub(super) fn grown(name: &str, count: u64) -> Outcome<BTreeMap<String, Counters
     Outcome::Measured(BTreeMap::from([("eth0".to_owned(), counters)]))
 }
 
+/// A document of `weaklink mtu`: only links, hosts and packet sizes; both ends use this MTU and the path carries it.
+pub(super) fn mtu_only(line_mbit: u64, mtu: u32) -> Document {
+    let mut doc = healthy(line_mbit);
+    doc.plan.scope = Scope::Mtu;
+    for role in [Role::Pc, Role::Nas] {
+        doc.mtu(role, mtu);
+    }
+    let section = doc.measurements.mtu.measured_mut().expect("mtu");
+    section.upload = Outcome::Measured(path(mtu, Limiter::LocalInterface));
+    section.download = Outcome::Measured(path(mtu, Limiter::LocalInterface));
+    let reason = "`weaklink mtu` looks at the path MTU only";
+    let m = &mut doc.measurements;
+    m.throughput = Outcome::skipped(reason);
+    m.cpu = Outcome::skipped(reason);
+    m.storage = Outcome::skipped(reason);
+    m.copy = Outcome::skipped(reason);
+    doc
+}
+
+/// The same as far as the PC alone can know it: echo up to this size, nothing else yet.
+pub(super) fn mtu_alone(mtu: u32, echo: PathMtu) -> Document {
+    let mut doc = mtu_only(2_500, mtu);
+    doc.plan.scope = Scope::MtuWithoutAgent;
+    let reason = "no agent runs on the NAS";
+    doc.hosts.nas = Outcome::skipped(reason);
+    doc.measurements.link.measured_mut().expect("links").nas = Outcome::skipped(reason);
+    let section = doc.measurements.mtu.measured_mut().expect("mtu");
+    section.upload = Outcome::skipped(reason);
+    section.download = Outcome::skipped(reason);
+    section.echo = Outcome::Measured(EchoPath { method: EchoMethod::PingSocket, path: echo, reply_fragment: None });
+    section.services = Outcome::Measured(Vec::new());
+    doc
+}
+
+/// A path whose interface would let `ceiling` out.
+pub(super) fn short_path(mtu: u32, ceiling: u32, limited_by: Limiter) -> PathMtu {
+    PathMtu { ceiling: Mtu(ceiling), ..path(mtu, limited_by) }
+}
+
+/// A service that asks for segments in packets of `asks`, and what became of a full one.
+pub(super) fn service(port: u16, asks: u32, acknowledged: bool) -> ServiceProbe {
+    let mss = asks - 40;
+    let end = TcpEnd { advertised_mss_bytes: mss, send_mss_bytes: mss - 12, pmtu: Some(Mtu(asks)), option_bytes: 12 };
+    ServiceProbe {
+        port,
+        service: (port == 445).then(|| "SMB".to_owned()),
+        result: Outcome::Measured(ServicePath {
+            end,
+            pmtu_after: Some(Mtu(asks)),
+            packet: Some(Mtu(asks)),
+            acknowledged,
+            retransmits: if acknowledged { 0 } else { 3 },
+            elapsed_us: Elapsed(2_000_000),
+        }),
+    }
+}
+
 /// PC and NAS change places, and with them upload and download.
 pub(super) fn mirrored(doc: &Document) -> Document {
     let mut doc = doc.clone();
@@ -423,8 +480,15 @@ pub(super) fn mirrored(doc: &Document) -> Document {
     }
     if let Some(mtu) = m.mtu.measured_mut() {
         std::mem::swap(&mut mtu.upload, &mut mtu.download);
-        if let Some(stream) = mtu.unclamped.measured_mut() {
+        std::mem::swap(&mut mtu.counters_pc, &mut mtu.counters_nas);
+        for stream in [&mut mtu.unclamped, &mut mtu.clamped].into_iter().filter_map(|stream| stream.measured_mut()) {
             stream.direction = back(stream.direction);
+        }
+        if let Some(handshake) = mtu.handshake.measured_mut() {
+            std::mem::swap(&mut handshake.pc, &mut handshake.nas);
+        }
+        for gain in mtu.gain.measured_mut().into_iter().flatten() {
+            gain.direction = back(gain.direction);
         }
     }
     if let Some(tcp) = m.throughput.measured_mut() {

@@ -78,13 +78,16 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
 
 pub(super) fn fault(hit: &Hit, clamped: Option<BitRate>) -> String {
     let title = hit.code.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(hit.code, |doc| doc.title);
+    let title = hit.title.as_deref().unwrap_or(title);
     let mut text = vec![format!("Bottleneck: {title}.")];
-    text.extend(hit.evidence.iter().take(3).cloned());
+    // Where the title names the place, the evidence of that need not be said again.
+    let said = |line: &&String| hit.title.is_none() || !line.starts_with("Most likely");
+    text.extend(hit.evidence.iter().take(3).filter(said).cloned());
     text.extend(clamped.map(|rate| format!("With packets that fit, {rate} pass.")));
     text.join(" ")
 }
 
-fn plain(status: Status, component: Component, cause: &str, confidence: Confidence, sentence: String) -> Verdict {
+pub(super) fn plain(status: Status, component: Component, cause: &str, confidence: Confidence, sentence: String) -> Verdict {
     Verdict {
         status,
         component,
@@ -343,6 +346,10 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
         && let Some(least) = paths.iter().map(|path| path.mtu).min().filter(|least| *least >= own)
     {
         say("network.mtu-black-hole", format!("Packets of {} bytes pass in both directions.", least.min(own)));
+    }
+    let [pc, nas] = [seen.ends[0].mtu, seen.ends[1].mtu];
+    if let (Some(pc), true) = (pc, pc == nas && seen.doc.plan.scope.is_mtu()) {
+        say("network.mtu-mismatch", format!("Both ends' interfaces have an MTU of {pc}."));
     }
 }
 

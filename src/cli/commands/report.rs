@@ -4,7 +4,7 @@ use crate::cli::args::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{complain, print_report};
 use crate::cli::settings;
-use crate::report::{Format, render};
+use crate::report::{Format, Style, render};
 
 /// Renders a saved report; a report that was never judged is judged first.
 pub fn report(args: &ReportArgs) -> Exit {
@@ -23,6 +23,7 @@ pub fn report(args: &ReportArgs) -> Exit {
         super::run::judge(&mut document);
     }
     let style = if format == Format::Text { settings::style(args.color) } else { settings::file_style() };
+    let style = Style { trace: args.trace, ..style };
     // The report is what was asked for; what it says is for `judge` and `run` to turn into an exit code.
     print_report(&render(&document, format, &style), Exit::Fine)
 }

@@ -8,7 +8,7 @@ use crate::cli::output::{can_save, complain, print_report, save, say};
 use crate::cli::progress::Progress;
 use crate::cli::settings;
 use crate::model::Document;
-use crate::report::{Format, render};
+use crate::report::{Format, Style, render};
 use crate::session::client::Run;
 use crate::session::{Agent, AgentEvent, AgentSettings, Events, RunSettings, SessionError, diagnose};
 use crate::sys::Stop;
@@ -97,7 +97,8 @@ async fn with_own_agent(mut settings: RunSettings, events: Events, dir: &Path, c
     result
 }
 
-fn finish(args: &OutputArgs, _trace: Trace, run: Run) -> Exit {
+fn finish(args: &OutputArgs, trace: Trace, run: Run) -> Exit {
+    let trace = trace == Trace::Shown;
     let mut document = run.document;
     judge(&mut document);
     if matches!(run.ended, Some(SessionError::Interrupted)) {
@@ -106,7 +107,7 @@ fn finish(args: &OutputArgs, _trace: Trace, run: Run) -> Exit {
     let text = if args.json {
         Some(render(&document, Format::Json, &settings::file_style()))
     } else {
-        run.ended.is_none().then(|| render(&document, Format::Text, &settings::style(args.color)))
+        run.ended.is_none().then(|| render(&document, Format::Text, &Style { trace, ..settings::style(args.color) }))
     };
     let mut exit = match &run.ended {
         Some(error) => {
@@ -121,7 +122,7 @@ fn finish(args: &OutputArgs, _trace: Trace, run: Run) -> Exit {
         exit = print_report(&text, exit);
     }
     if let Some(path) = &args.output {
-        match save(&document, path, &settings::file_style()) {
+        match save(&document, path, &Style { trace, ..settings::file_style() }) {
             Ok(()) => say(&format!("The report is in {}.", path.display())),
             Err(error) => {
                 complain(&format!("cannot write the report to {}: {error}", path.display()));

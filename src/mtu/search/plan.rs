@@ -1,7 +1,9 @@
 //! Which round comes next, and what a round that is over proves.
 
+use std::mem;
+
 use super::{Ending, Scope, Search, Stage};
-use crate::model::mtu::{Limiter, ProbeFate};
+use crate::model::mtu::ProbeFate;
 
 /// The sizes that exist in the field: jumbo frames of switches and adapters, FDDI, PPPoE, tunnels, the least of IPv6.
 const PLATEAUS: [u32; 21] = [
@@ -13,7 +15,7 @@ const PLATEAUS: [u32; 21] = [
 const SILENT_ROUNDS: u32 = 8;
 
 /// The least number of losses that make a size fail (RFC 8899, MAX_PROBES).
-const LEAST_LOSSES: u32 = 3;
+pub(super) const LEAST_LOSSES: u32 = 3;
 
 /// The chance that is left to mistake loss for a limit of size: in 600,000 simulated searches with one packet in five
 /// lost not one came out too small.
@@ -22,6 +24,10 @@ const RESIDUAL_CHANCE: f64 = 1e-8;
 impl Search {
     /// Counts what vanished in the round that is over. When what is known to pass vanished with it, nothing is learnt.
     pub(super) fn close_round(&mut self) {
+        if self.control_vanished() {
+            self.doubt_more();
+            return;
+        }
         let witness = self.this_round().filter(|s| s.fate == Some(ProbeFate::Acknowledged)).map(|s| s.size).min();
         let known = self.this_round().any(|sent| sent.size <= self.passed);
         let mut lost: Vec<u32> =
@@ -61,10 +67,19 @@ impl Search {
 
     /// Fills the queue for the next round, or ends the search.
     pub(super) fn plan(&mut self) -> Option<Ending> {
+        let confirmed = self.is_confirmed();
         self.round += 1;
+        if self.is_lowered() {
+            self.give_up_what_was_known();
+        }
         let Scope { smallest, ceiling, .. } = self.scope;
         let passed = self.passed;
+        self.control = passed;
         // In every round the control probe stands last: when it arrives, those before it had their chance.
+        if self.doubt.is_some() {
+            self.queue = [self.suspect(), passed, smallest].into_iter().filter(|size| *size <= ceiling).collect();
+            return None;
+        }
         if let Some(hint) = self.hint.take()
             && hint > passed
             && hint < self.suspect()
@@ -79,6 +94,14 @@ impl Search {
             return (self.silent_rounds > SILENT_ROUNDS).then_some(Ending::Unanswered);
         }
         let suspect = self.suspect();
+        if mem::take(&mut self.climbing) && suspect <= ceiling {
+            self.climb();
+            return None;
+        }
+        if self.stage == Stage::Ceiling {
+            self.queue = [ceiling, ceiling, passed].into();
+            return None;
+        }
         if self.stage == Stage::Plateaus {
             self.queue = PLATEAUS.into_iter().filter(|size| (passed + 1..suspect.min(ceiling)).contains(size)).collect();
             if !self.queue.is_empty() {
@@ -89,7 +112,7 @@ impl Search {
         }
         if suspect == passed + 1 {
             self.queue = [suspect, passed].into();
-            return self.is_proven(suspect).then(|| Ending::Exact(passed, self.limiter()));
+            return (confirmed && self.is_proven(suspect)).then(|| Ending::Exact(passed, self.limiter()));
         }
         if self.stage == Stage::NextByte {
             self.queue = [passed + 1, passed].into();
@@ -97,6 +120,13 @@ impl Search {
             self.narrow(suspect);
         }
         None
+    }
+
+    /// Tries those again that vanished before, as what is smaller passes by now.
+    fn climb(&mut self) {
+        let suspects: Vec<u32> = self.losses.range(self.passed + 1..=self.scope.ceiling).map(|(size, _)| *size).collect();
+        let chosen = [suspects.last(), suspects.get(3), suspects.first(), Some(&self.passed)];
+        self.queue = chosen.into_iter().flatten().copied().collect();
     }
 
     /// Cuts the gap below `suspect` into equal parts, all tried at once.
@@ -113,33 +143,21 @@ impl Search {
         }
     }
 
-    /// How many probes were sent of sizes that pass, and how many of those were lost.
-    fn known(&self) -> (u32, u32) {
-        let known = self.sent.iter().filter(|sent| sent.size <= self.passed);
-        known.fold((0, 0), |(sent, lost), probe| match probe.fate {
-            Some(ProbeFate::Acknowledged) => (sent + 1, lost),
-            Some(ProbeFate::Lost) => (sent + 1, lost + 1),
-            _ => (sent, lost),
-        })
+    /// Whether in the round that is over what passes arrived and the next byte was tried in vain: a path that changed
+    /// since it was proven shows itself here.
+    fn is_confirmed(&self) -> bool {
+        let arrived = self.this_round().any(|s| s.size == self.passed && s.fate == Some(ProbeFate::Acknowledged));
+        arrived && self.this_round().any(|sent| sent.size == self.passed + 1)
     }
 
     /// Whether `size` vanished so often that it cannot be chance.
     fn is_proven(&self, size: u32) -> bool {
-        if self.refused.contains_key(&size) {
+        let in_last_round = |probe: usize| self.sent.get(probe).is_some_and(|sent| sent.round + 1 == self.round);
+        if self.refused.get(&size).is_some_and(|word| word.mtu >= self.passed || in_last_round(word.probe)) {
+            // A word that names less than passes is false, or true of a path that has changed since.
             return true;
         }
-        // The share of loss as Agresti and Coull estimate it from few packets: two more of each kind.
-        let (sent, lost) = self.known();
-        let share = f64::from(lost + 2) / f64::from(sent + 4);
-        let enough = (RESIDUAL_CHANCE.ln() / share.ln()).ceil().max(f64::from(LEAST_LOSSES));
-        self.losses.get(&size).is_some_and(|losses| f64::from(*losses) >= enough)
-    }
-
-    fn limiter(&self) -> Limiter {
-        let named = || self.words.iter().find(|word| word.mtu == self.passed);
-        match self.refused.get(&(self.passed + 1)).or_else(named) {
-            Some(word) => word.limiter(),
-            None => Limiter::Silent,
-        }
+        let enough = self.losses_below(RESIDUAL_CHANCE).max(LEAST_LOSSES);
+        self.losses.get(&size).is_some_and(|losses| *losses >= enough)
     }
 }

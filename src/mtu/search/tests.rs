@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::mtu::{MtuChange, PathMtu, WordFault};
+use crate::units::Mtu;
 
 /// What stands between sender and peer.
 #[derive(Clone, Debug)]
@@ -19,12 +21,20 @@ struct Link {
     jitter: Duration,
     seed: u64,
     router: Router,
+    /// Of so many packets that it refuses the router answers one.
+    answers_one_in: u32,
+    /// How much later than the peer the router answers.
+    router_delay: Duration,
+    /// The limit that holds from some time on, as far as probes and words that begin their way then.
+    becomes: Option<(Duration, u32)>,
 }
 
 /// How the hop behaves that limits the size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Router {
     Silent,
+    /// Names the limit as it is at that time.
+    Honest,
     Says(u32),
     /// Says it without quoting enough to know the probe.
     SaysBriefly(u32),
@@ -43,6 +53,24 @@ impl Link {
             jitter: Duration::ZERO,
             seed: 1,
             router: Router::Silent,
+            answers_one_in: 1,
+            router_delay: Duration::ZERO,
+            becomes: None,
+        }
+    }
+
+    fn limit(&self, now: Duration) -> u32 {
+        self.becomes.filter(|(at, _)| *at <= now).map_or(self.limit, |(_, limit)| limit)
+    }
+
+    /// What the router says about a probe, the limit being as it is now.
+    fn word(&self, sequence: u32, size: u32, limit: u32) -> Option<(Option<u32>, u32)> {
+        match self.router {
+            Router::Silent => None,
+            Router::Honest => (size > limit).then_some((Some(sequence), limit)),
+            Router::Says(mtu) => (size > limit).then_some((Some(sequence), mtu)),
+            Router::SaysAndForwards(mtu) => (size > mtu).then_some((Some(sequence), mtu)),
+            Router::SaysBriefly(mtu) => (size > limit).then_some((None, mtu)),
         }
     }
 
@@ -64,6 +92,29 @@ struct Run {
     ending: Ending,
     probes: usize,
     elapsed: Duration,
+    search: Search,
+}
+
+impl Run {
+    fn mtu(&self) -> Option<u32> {
+        match self.ending {
+            Ending::Exact(mtu, _) => Some(mtu),
+            _ => None,
+        }
+    }
+
+    fn path(&self) -> PathMtu {
+        match self.ending.clone() {
+            Ending::Exact(mtu, limiter) => self.search.path(mtu, limiter, self.elapsed),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// When the latest probe was sent that arrived and had this size.
+    fn latest(&self, size: u32) -> Duration {
+        let arrived = |sent: &&Sent| sent.size == size && sent.fate == Some(ProbeFate::Acknowledged);
+        self.search.sent.iter().filter(arrived).map(|sent| sent.at).max().unwrap_or_default()
+    }
 }
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -83,6 +134,7 @@ fn run(mut link: Link, scope: Scope) -> Run {
     let mut now = Duration::ZERO;
     let mut events: Vec<(Duration, Event)> = Vec::new();
     link.seed = link.seed.max(1);
+    let mut refused = 0;
     for _ in 0..100_000 {
         events.sort_by_key(|(at, _)| *at);
         while events.first().is_some_and(|(at, _)| *at <= now) {
@@ -92,7 +144,7 @@ fn run(mut link: Link, scope: Scope) -> Run {
             }
         }
         match search.poll(now) {
-            Step::Done(ending) => return Run { ending, probes: search.trace().len(), elapsed: now },
+            Step::Done(ending) => return Run { ending, probes: search.trace().len(), elapsed: now, search },
             Step::Wait(until) => {
                 assert!(until > now, "the search waits for the past");
                 now = events.first().map_or(until, |(at, _)| until.min(*at));
@@ -102,17 +154,13 @@ fn run(mut link: Link, scope: Scope) -> Run {
             }
             Step::Send { sequence, size } => {
                 now += Duration::from_micros(5);
-                let forwards = size <= link.limit || matches!(link.router, Router::SaysAndForwards(_));
-                let said = match link.router {
-                    Router::Silent => None,
-                    Router::Says(mtu) => (size > link.limit).then_some((Some(sequence), mtu)),
-                    Router::SaysAndForwards(mtu) => (size > mtu).then_some((Some(sequence), mtu)),
-                    Router::SaysBriefly(mtu) => (size > link.limit).then_some((None, mtu)),
-                };
-                if let Some((sequence, mtu)) = said
-                    && !link.is_lost()
-                {
-                    events.push((now + link.rtt / 2, Event::Icmp(sequence, mtu)));
+                let limit = link.limit(now);
+                let forwards = size <= limit || matches!(link.router, Router::SaysAndForwards(_));
+                if let Some((sequence, mtu)) = link.word(sequence, size, limit) {
+                    refused += 1;
+                    if refused % link.answers_one_in == 0 && !link.is_lost() {
+                        events.push((now + link.rtt / 2 + link.router_delay, Event::Icmp(sequence, mtu)));
+                    }
                 }
                 if forwards && !link.is_lost() && !link.is_lost() {
                     // Each acknowledgement comes twice, and none in order where there is jitter.
@@ -158,6 +206,105 @@ fn every_known_situation_ends_right_and_within_its_probes() {
         assert!(run.probes <= most_probes, "{name}: {} probes", run.probes);
         assert!(run.elapsed <= Duration::from_millis(most_ms), "{name}: {:?}", run.elapsed);
     }
+}
+
+#[test]
+fn a_router_that_answers_seldom_is_still_the_limiter() {
+    let seldom = |router, one_in| Link { router, answers_one_in: one_in, ..Link::clean(1500, 9000) };
+    for (name, link, named) in [
+        ("every second word of an honest one", seldom(Router::Honest, 2), 1500),
+        ("one word of an honest one", seldom(Router::Honest, 7), 1500),
+        ("every third word of one that names zero", seldom(Router::Says(0), 3), 0),
+        ("every fourth word of one that names too much", seldom(Router::Says(20_000), 4), 20_000),
+        ("words later than anyone waits", Link { router_delay: Duration::from_millis(90), ..seldom(Router::Honest, 3) }, 1500),
+    ] {
+        let run = run(link, scope(9000));
+        let limiter = Limiter::Router { address: ROUTER, next_hop_mtu: Mtu(named) };
+        assert_eq!(run.ending, Ending::Exact(1500, limiter), "{name}");
+        assert!(run.probes <= 60, "{name}: {} probes", run.probes);
+    }
+}
+
+#[test]
+fn a_router_that_names_another_limit_than_the_one_found_is_not_the_limiter() {
+    // The router says 4000 for what is larger; behind it a switch keeps back what is larger than 1500.
+    let mut search = Search::new(scope(9000));
+    let (mut now, rtt) = (Duration::ZERO, Duration::from_micros(300));
+    let ending = loop {
+        match search.poll(now) {
+            Step::Done(ending) => break ending,
+            Step::Wait(until) => now = until,
+            Step::Send { sequence, size } if size > 4000 => search.refused_by_router(Some(sequence), ROUTER, 4000),
+            Step::Send { sequence, size } if size <= 1500 => search.acknowledged(sequence, size, now + rtt),
+            Step::Send { .. } => {}
+        }
+    };
+    assert_eq!(ending, Ending::Exact(1500, Limiter::Silent));
+    assert_eq!(search.words().len(), 1);
+}
+
+#[test]
+fn every_word_is_kept_once_with_what_is_wrong_in_it() {
+    for (name, says, fault) in [
+        ("zero", 0, Some(WordFault::Zero)),
+        ("more than the packet", 20_000, Some(WordFault::NotSmaller)),
+        ("less than any link", 40, Some(WordFault::BelowLeast)),
+        ("the truth", 1500, None),
+        ("too little, which only probes can tell", 900, None),
+    ] {
+        let found = run(Link { router: Router::Says(says), ..Link::clean(1500, 9000) }, scope(9000)).path();
+        assert_eq!(found.mtu, Mtu(1500), "{name}");
+        let [word] = found.words[..] else { panic!("{name}: {:?}", found.words) };
+        assert_eq!((word.address, word.next_hop_mtu, word.lie()), (ROUTER, Mtu(says), fault), "{name}");
+        assert_eq!(word.about, Mtu(9000), "{name}");
+    }
+    let mut search = Search::new(scope(9000));
+    let Step::Send { sequence, .. } = search.poll(Duration::ZERO) else { panic!("nothing to send") };
+    for said in (0..1000).chain(0..1000) {
+        search.refused_by_router(Some(sequence), ROUTER, said);
+    }
+    assert_eq!(search.words().len(), MOST_WORDS);
+}
+
+#[test]
+fn a_path_that_changes_under_the_search_ends_with_what_holds_at_the_end() {
+    let ms = Duration::from_millis;
+    for (name, router, limit, ceiling, at, after) in [
+        ("a switch port falls back early", Router::Silent, 4082, 9000, ms(27), 1500),
+        ("a switch port falls back late", Router::Silent, 4082, 9000, ms(150), 1500),
+        ("a switch port falls back by one byte", Router::Silent, 4082, 9000, ms(200), 4081),
+        ("a router's route changes to a smaller leg", Router::Honest, 4082, 9000, ms(40), 1400),
+    ] {
+        let link = Link { router, answers_one_in: 5, becomes: Some((at, after)), ..Link::clean(limit, ceiling) };
+        let run = run(link, scope(ceiling));
+        assert_eq!(run.mtu(), Some(after), "{name}: {:?}", run.ending);
+        let MtuChange { from, to, at_us } = run.path().change.unwrap_or_else(|| panic!("{name}: no change"));
+        assert!(from.0 > after && from.0 <= limit && to.0 == after, "{name}: {from} to {to}");
+        assert!(Duration::from(at_us) >= at && Duration::from(at_us) <= at + ms(60), "{name}: {at_us}");
+        assert!(run.elapsed <= Duration::from_millis(1500), "{name}: {:?}", run.elapsed);
+    }
+    let link = Link { becomes: Some((ms(210), 9000)), ..Link::clean(1500, 9000) };
+    let raised = run(link, scope(9000));
+    assert_eq!(raised.ending, Ending::Exact(9000, Limiter::LocalInterface));
+    assert_eq!(raised.path().change.map(|change| (change.from, change.to)), Some((Mtu(1500), Mtu(9000))));
+}
+
+#[test]
+fn an_interface_that_is_made_smaller_under_the_search_is_a_change_too() {
+    let mut search = Search::new(scope(9000));
+    let mut now = Duration::ZERO;
+    let ending = loop {
+        let interface = if now < Duration::from_millis(60) { 9000 } else { 1400 };
+        match search.poll(now) {
+            Step::Done(ending) => break ending,
+            Step::Wait(until) => now = until,
+            Step::Send { sequence, size } if size > interface => search.refused_locally(sequence, Some(interface)),
+            Step::Send { sequence, size } if size <= 4082 => search.acknowledged(sequence, size, now),
+            Step::Send { .. } => {}
+        }
+    };
+    assert_eq!(ending, Ending::Exact(1400, Limiter::LocalInterface));
+    assert!(search.change(1400).is_some_and(|change| change.from.0 > 1400));
 }
 
 #[test]
@@ -213,6 +360,52 @@ proptest! {
         };
         prop_assert_eq!(found, Some(limit), "{} probes", run.probes);
         prop_assert!(run.probes <= MOST_PROBES);
+    }
+
+    #[test]
+    fn a_path_that_does_not_change_is_never_said_to(limit in 576u32..=9216, seed in 1u64.., loss in 0.0f64..0.2, late_ms in 0u64..40) {
+        let both_ways = 1.0 - (1.0 - loss).sqrt();
+        let link = Link { seed, loss: both_ways, jitter: Duration::from_millis(late_ms), ..Link::clean(limit, 9216) };
+        let run = run(link, scope(9216));
+        prop_assert_eq!(run.mtu(), Some(limit), "{:?} after {} probes", run.ending, run.probes);
+        prop_assert_eq!(run.path().change, None);
+    }
+
+    #[test]
+    fn a_change_at_any_time_never_makes_a_contradiction(
+        limit in 68u32..=9216, after in 68u32..=9216, at_ms in 0u64..500, honest: bool, seed in 1u64.., lossy: bool,
+    ) {
+        let loss = if lossy { 0.05 } else { 0.0 };
+        let router = if honest { Router::Honest } else { Router::Silent };
+        let at = Duration::from_millis(at_ms);
+        let link = Link { seed, loss, router, becomes: Some((at, after)), ..Link::clean(limit, 9216) };
+        let run = run(link.clone(), scope(9216));
+        let Some(mtu) = run.mtu() else { return Err(TestCaseError::fail(format!("{:?}", run.ending))) };
+        // The result is what held when the size was confirmed the last time, and when the next was tried.
+        let mut held = vec![link.limit(run.latest(mtu) + Duration::from_micros(5)), link.limit(run.elapsed)];
+        if lossy {
+            // The last packets of the next size may have been lost by chance after they would have passed.
+            held.push(link.limit(run.elapsed.saturating_sub(Duration::from_millis(200))));
+        }
+        prop_assert!(held.contains(&mtu), "{} is none of {:?}", mtu, held);
+        if let Some(MtuChange { from, to, at_us }) = run.path().change {
+            prop_assert!(from != to && to.0 == mtu && limit != after);
+            // A loss just before the change may be the first contradiction.
+            prop_assert!(loss > 0.0 || Duration::from(at_us) >= at, "{} before {:?}", at_us, at);
+        }
+        let larger_arrived = run.search.trace().iter().any(|p| p.size.0 > mtu && p.fate == ProbeFate::Acknowledged);
+        prop_assert!(!larger_arrived || run.path().change.is_some());
+        prop_assert!(run.probes <= MOST_PROBES);
+    }
+
+    #[test]
+    fn a_router_that_answers_seldom_does_no_harm(limit in 576u32..=9216, one_in in 1u32..8, late_ms in 0u64..60, says: Option<u32>) {
+        let router = says.map_or(Router::Honest, Router::Says);
+        let link = Link { router, answers_one_in: one_in, router_delay: Duration::from_millis(late_ms), ..Link::clean(limit, 9216) };
+        let run = run(link, scope(9216));
+        prop_assert_eq!(run.mtu(), Some(limit));
+        prop_assert!(run.probes <= 60, "{} probes", run.probes);
+        prop_assert_eq!(run.path().change, None);
     }
 
     #[test]

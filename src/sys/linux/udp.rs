@@ -7,6 +7,8 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use socket2::SockRef;
+
 pub use crate::sys::report::{SocketReport, TooLarge, TooLargeBy};
 
 /// Sets an option whose value is an integer.
@@ -80,6 +82,64 @@ pub(super) struct ControlMessage {
     pub(super) data: Vec<u8>,
 }
 
+/// Sends a datagram of a connected socket that ends after `ttl` hops (IPv6: hop limit).
+///
+/// Kernels before 3.13 refuse the TTL beside an IPv4 datagram; there the socket's own TTL is changed for the moment, so
+/// that no other thread may send on the socket meanwhile.
+pub fn send_with_ttl(socket: &UdpSocket, bytes: &[u8], ttl: u8) -> io::Result<usize> {
+    match send_with_control(socket, bytes, ttl) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => send_with_option(socket, bytes, ttl),
+        result => result,
+    }
+}
+
+/// The TTL goes beside this one datagram.
+fn send_with_control(socket: &UdpSocket, bytes: &[u8], ttl: u8) -> io::Result<usize> {
+    let (level, kind) = if is_v4(socket)? { (libc::IPPROTO_IP, libc::IP_TTL) } else { (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) };
+    let mut control = Control([0; 512]);
+    // SAFETY: a plain C structure for which all zeros is a valid value.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    // The kernel only reads from it.
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    let size = mem::size_of::<c_int>() as libc::c_uint;
+    // SAFETY: the control buffer is aligned for `cmsghdr` and has room for one message with an integer; the first
+    // header lies at its beginning, and every pointer in `header` describes a live object of the length beside it.
+    let sent = unsafe {
+        header.msg_controllen = libc::CMSG_SPACE(size) as _;
+        let message = libc::CMSG_FIRSTHDR(&raw const header);
+        if message.is_null() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        (*message).cmsg_level = level;
+        (*message).cmsg_type = kind;
+        (*message).cmsg_len = libc::CMSG_LEN(size) as _;
+        libc::CMSG_DATA(message).cast::<c_int>().write_unaligned(c_int::from(ttl));
+        libc::sendmsg(socket.as_raw_fd(), &raw const header, 0)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// The socket has the TTL while this datagram is sent.
+fn send_with_option(socket: &UdpSocket, bytes: &[u8], ttl: u8) -> io::Result<usize> {
+    let options = SockRef::from(socket);
+    if is_v4(socket)? {
+        let before = options.ttl_v4()?;
+        options.set_ttl_v4(ttl.into())?;
+        let sent = socket.send(bytes);
+        options.set_ttl_v4(before)?;
+        sent
+    } else {
+        let before = options.unicast_hops_v6()?;
+        options.set_unicast_hops_v6(ttl.into())?;
+        let sent = socket.send(bytes);
+        options.set_unicast_hops_v6(before)?;
+        sent
+    }
+}
+
 /// A datagram as `recvmsg` gives it.
 pub(super) struct Received {
     pub(super) length: usize,
@@ -139,26 +199,32 @@ pub(super) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
 /// Reads `struct sock_extended_err` (linux/errqueue.h): errno u32, origin u8, type u8, code u8, pad u8, info u32,
 /// data u32; behind it stands the address of who reported.
 fn decode_extended_error(data: &[u8], quoted: &[u8]) -> SocketReport {
+    known_report(data, quoted).unwrap_or(SocketReport::Other)
+}
+
+fn known_report(data: &[u8], quoted: &[u8]) -> Option<SocketReport> {
     /// ICMP "destination unreachable: fragmentation needed" (RFC 792) and ICMPv6 "packet too big" (RFC 4443).
     const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
     const PACKET_TOO_BIG: u8 = 2;
-    let fields = || {
-        let errno = u32::from_ne_bytes(array(data, 0)?);
-        let [origin, kind, code, _] = array(data, 4)?;
-        let mtu = u32::from_ne_bytes(array(data, 8)?);
-        Some((errno, origin, (kind, code), mtu))
-    };
-    let by = match fields() {
-        Some((errno, libc::SO_EE_ORIGIN_LOCAL, _, _)) if errno == libc::EMSGSIZE as u32 => Some(TooLargeBy::Host),
-        Some((_, libc::SO_EE_ORIGIN_ICMP, FRAGMENTATION_NEEDED, _) | (_, libc::SO_EE_ORIGIN_ICMP6, (PACKET_TOO_BIG, _), _)) => {
-            data.get(16..).and_then(address_of).map(TooLargeBy::Router)
+    /// "Time to live exceeded in transit" (RFC 792) and "hop limit exceeded in transit" (RFC 4443).
+    const TTL_EXCEEDED: (u8, u8) = (11, 0);
+    const HOP_LIMIT_EXCEEDED: (u8, u8) = (3, 0);
+    let errno = u32::from_ne_bytes(array(data, 0)?);
+    let [origin, kind, code, _] = array(data, 4)?;
+    let mtu = u32::from_ne_bytes(array(data, 8)?);
+    let quoted = quoted.to_vec();
+    let offender = || data.get(16..).and_then(address_of);
+    let by = match (origin, (kind, code)) {
+        (libc::SO_EE_ORIGIN_LOCAL, _) if errno == libc::EMSGSIZE as u32 => TooLargeBy::Host,
+        (libc::SO_EE_ORIGIN_ICMP, FRAGMENTATION_NEEDED) | (libc::SO_EE_ORIGIN_ICMP6, (PACKET_TOO_BIG, _)) => {
+            TooLargeBy::Router(offender()?)
         }
-        _ => None,
+        (libc::SO_EE_ORIGIN_ICMP, TTL_EXCEEDED) | (libc::SO_EE_ORIGIN_ICMP6, HOP_LIMIT_EXCEEDED) => {
+            return Some(SocketReport::TimeExceeded { router: offender()?, quoted });
+        }
+        _ => return None,
     };
-    match (by, fields()) {
-        (Some(by), Some((_, _, _, mtu))) => SocketReport::TooLarge(TooLarge { by, mtu, quoted: quoted.to_vec() }),
-        _ => SocketReport::Other,
-    }
+    Some(SocketReport::TooLarge(TooLarge { by, mtu, quoted }))
 }
 
 /// Takes the oldest report that the kernel kept for the socket, without waiting; none when there is no more.
@@ -227,6 +293,12 @@ mod tests {
     fn reports_of_the_kernel_are_told_apart() {
         let mut router = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         router.extend([0, 0, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let router6_address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+        let mut router6 = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
+        router6.extend([0; 6]);
+        router6.extend(router6_address.octets());
+        router6.extend([0; 4]);
+        let late = |router| SocketReport::TimeExceeded { router, quoted: vec![7] };
         let large = |by, mtu| SocketReport::TooLarge(TooLarge { by, mtu, quoted: vec![7] });
         let by_router = TooLargeBy::Router(Ipv4Addr::new(192, 0, 2, 1).into());
         let emsgsize = libc::EMSGSIZE as u32;
@@ -234,6 +306,14 @@ mod tests {
             ("the own interface", extended(emsgsize, 1, 0, 0, 1500, &[]), large(TooLargeBy::Host, 1500)),
             ("a router", extended(emsgsize, 2, 3, 4, 1400, &router), large(by_router, 1400)),
             ("a router that names zero", extended(emsgsize, 2, 3, 4, 0, &router), large(by_router, 0)),
+            ("a used up TTL", extended(113, 2, 11, 0, 0, &router), late(Ipv4Addr::new(192, 0, 2, 1).into())),
+            ("a used up hop limit", extended(113, 3, 3, 0, 0, &router6), late(router6_address.into())),
+            (
+                "a packet too big",
+                extended(emsgsize, 3, 2, 0, 1280, &router6),
+                large(TooLargeBy::Router(router6_address.into()), 1280),
+            ),
+            ("fragments that did not come in time", extended(113, 2, 11, 1, 0, &router), SocketReport::Other),
             ("a closed port", extended(111, 2, 3, 3, 0, &router), SocketReport::Other),
             ("a router without address", extended(emsgsize, 2, 3, 4, 1400, &[]), SocketReport::Other),
             ("half a structure", vec![1, 2, 3, 4, 5], SocketReport::Other),
@@ -257,5 +337,30 @@ mod tests {
         assert_eq!((length, sender), (4, there.local_addr().unwrap()));
         assert_eq!(destination, Some(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(next_report(&there).unwrap(), None);
+    }
+
+    #[test]
+    fn a_ttl_of_its_own_is_that_of_one_datagram_either_way() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(here) = UdpSocket::bind(address) else { continue };
+            let v4 = is_v4(&here).unwrap();
+            let (level, ask) =
+                if v4 { (libc::IPPROTO_IP, libc::IP_RECVTTL) } else { (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT) };
+            set_option(&here, level, ask, 1).unwrap();
+            let there = UdpSocket::bind(address).unwrap();
+            there.connect(here.local_addr().unwrap()).unwrap();
+            let arrived = || {
+                let received = receive_message(&here, &mut [0; 16], 0).unwrap();
+                received.control.first().map(|message| c_int::from_ne_bytes(array(&message.data, 0).unwrap())).unwrap()
+            };
+            there.send(b"plain").unwrap();
+            let plain = arrived();
+            for way in [send_with_ttl, send_with_control, send_with_option] {
+                assert_eq!(way(&there, b"word", 7).unwrap(), 4);
+                assert_eq!(arrived(), 7, "{address}");
+                there.send(b"plain").unwrap();
+                assert_eq!(arrived(), plain, "{address}");
+            }
+        }
     }
 }

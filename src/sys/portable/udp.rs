@@ -29,6 +29,11 @@ pub fn is_too_large(_error: &io::Error) -> bool {
     false
 }
 
+/// Sends a datagram with a TTL of its own: not possible here, and nobody would tell where it ended.
+pub fn send_with_ttl(_socket: &UdpSocket, _bytes: &[u8], _ttl: u8) -> io::Result<usize> {
+    unsupported("limit the TTL of one datagram")
+}
+
 /// The MTU of the route of a connected socket: not told here.
 pub fn route_mtu(_socket: &UdpSocket) -> io::Result<u32> {
     unsupported("learn the MTU of a route")

@@ -64,7 +64,7 @@ pub(in super::super) struct Hit {
     /// Independent kinds of evidence.
     pub(in super::super) kinds: u32,
     pub(in super::super) evidence: Vec<String>,
-    pub(in super::super) advice: Vec<&'static str>,
+    pub(in super::super) advice: Vec<String>,
     /// What the part would carry once mended.
     pub(in super::super) relieved: Option<BitRate>,
     /// It holds for one stream, as copies use, even where several together do better.
@@ -128,8 +128,8 @@ impl Hit {
         self
     }
 
-    pub(super) fn advise(mut self, advice: &'static str) -> Self {
-        self.advice.push(advice);
+    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
         self
     }
 
@@ -164,6 +164,8 @@ const RULES: &[&[Rule]] = &[
     super::content::RULES,
     super::mtu_black_hole::RULES,
     super::mtu_mismatch::RULES,
+    super::mtu_routers::RULES,
+    super::mtu_tcp::RULES,
     super::jumbo::RULES,
     super::link_capability::RULES,
     super::duplex::RULES,
@@ -189,6 +191,19 @@ const RULES: &[&[Rule]] = &[
     super::lane_slower::RULES,
     super::small_files::RULES,
     super::outcomes::RULES,
+    super::mtu_outcomes::RULES,
+];
+
+/// The codes of the rules that a document about the path MTU alone is judged by.
+const ABOUT_MTU: [&str; 8] = [
+    "network.mtu-black-hole",
+    "network.mtu-mismatch",
+    "network.mtu-reduced-by-router",
+    "network.icmp-wrong-mtu",
+    "network.mtu-changed",
+    "network.mss-clamped",
+    "network.jumbo-unused",
+    "network.jumbo-gain",
 ];
 
 /// A check for rules whose code another rule's check or the ladder itself gives.
@@ -196,9 +211,10 @@ pub(super) fn elsewhere(_: &Seen<'_>) -> Vec<Hit> {
     Vec::new()
 }
 
-/// All explanations on offer.
+/// All explanations on offer; those about packet sizes alone where nothing else was asked for.
 pub(in super::super) fn check_all(seen: &Seen<'_>) -> Vec<Hit> {
-    RULES.iter().copied().flatten().flat_map(|rule| (rule.check)(seen)).collect()
+    let asked = |rule: &&Rule| !seen.doc.plan.scope.is_mtu() || ABOUT_MTU.contains(&rule.doc.code);
+    RULES.iter().copied().flatten().filter(asked).flat_map(|rule| (rule.check)(seen)).collect()
 }
 
 /// The pages of all codes that a verdict or a finding can have.

@@ -19,8 +19,13 @@ mod lane_slower;
 mod link_capability;
 mod list;
 mod loss;
+mod mtu_advice;
 mod mtu_black_hole;
 mod mtu_mismatch;
+mod mtu_outcomes;
+mod mtu_routers;
+mod mtu_suspects;
+mod mtu_tcp;
 mod nic_bus;
 mod offloads;
 mod outcomes;
@@ -36,10 +41,16 @@ mod tcp_window;
 #[cfg(test)]
 mod busy_tests;
 #[cfg(test)]
+mod mtu_tests;
+#[cfg(test)]
 mod noise_tests;
 #[cfg(test)]
 mod tests;
 
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
+pub(super) use mtu_advice::known_reason;
+pub(super) use mtu_black_hole::{Hole, clamped, lossy};
+pub(super) use mtu_outcomes::{MTU_CONSISTENT, MTU_UNKNOWN};
+pub(super) use mtu_tcp::headers;
 pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};

@@ -3,69 +3,243 @@
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
+use super::mtu_advice::{Sizes, both_ways, probing};
+use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
 use crate::model::finding::Where;
-use crate::model::mtu::Limiter;
-use crate::model::{Direction, Role};
+use crate::model::mtu::{Limiter, MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
+use crate::model::{Direction, Outcome, Role};
+use crate::units::Mtu;
 
 const CODE: &str = "network.mtu-black-hole";
+
+/// The most suspects that are told.
+const MOST: usize = 5;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     doc: RuleDoc {
         code: CODE,
         title: "Large packets vanish between the hosts",
         meaning: "Both ends use large packets, something between them drops those, and no message says so. Small things work (ping, login, listing a directory), and a copy hangs.",
-        detected: "Probes that may not be fragmented, in each direction: the largest that passes is smaller than the MTU of both ends, and no ICMP message came. A stream with full-size segments that stalls is the proof.",
-        fix: "Set the same MTU at every port on the way: enable jumbo frames at the switch, or set both hosts back to 1500.",
+        detected: "Probes that may not be fragmented, in each direction: the largest that passes is smaller than the MTU of both ends, and no ICMP message came (or one that cannot be true). A stream with full-size segments that stalls where one with smaller segments runs is the proof. Where they vanish, probes of limited TTL tell between routers; within one subnet the evidence ranks the suspects: frames that the receiving interface counted as too long, layers of a host (bridge, bond, VLAN) with a smaller MTU than what is above them, what the switch says by LLDP. Without an agent: large ICMP echo requests stay unanswered and a TCP service does not acknowledge a full segment.",
+        fix: "Make all of the path one size: jumbo frames at every switch port and router between the hosts, or both hosts back to 1500.",
     },
     check,
 }];
 
-fn check(seen: &Seen<'_>) -> Vec<Hit> {
+/// One direction whose large packets vanish.
+pub(in super::super) struct Hole<'a> {
+    pub(in super::super) way: Direction,
+    pub(in super::super) path: &'a PathMtu,
+    /// What both ends' interfaces could use.
+    pub(in super::super) both: Mtu,
+}
+
+pub(super) const fn other_way(way: Direction) -> Direction {
+    match way {
+        Direction::Upload => Direction::Download,
+        Direction::Download => Direction::Upload,
+    }
+}
+
+/// The directions with a hole.
+pub(in super::super) fn holes<'a>(seen: &Seen<'a>) -> Vec<Hole<'a>> {
     if seen.local() {
         return Vec::new();
     }
-    let holes: Vec<Direction> = Direction::BOTH.into_iter().filter(|way| hole(seen, *way).is_some()).collect();
-    let Some(first) = holes.first() else { return Vec::new() };
-    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).weight(1.0, 1);
-    if holes.len() == 1 {
-        hit = hit.towards(*first);
-    }
-    for way in &holes {
-        hit = hit.also(hole(seen, *way));
-    }
-    let unclamped = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
-    if let Some(stream) = unclamped {
-        let clamped = seen.way(stream.direction).rate();
-        let stalls = clamped.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64());
-        let text = format!(
-            "A stream with full-size segments moved {} in {} ({}).",
-            stream.bytes,
-            stream.elapsed_us,
-            stream.direction.arrow()
-        );
-        if stalls {
-            hit = hit.also(Some(text));
-        } else {
-            // The ends find out by themselves (MTU probing): the fault stays, the stall does not.
-            hit.explains = Explains::Fault;
-            hit = hit.shows(text);
-        }
-    }
-    vec![
-        hit.advise("Enable jumbo frames on every switch port between the hosts, or set the MTU of both hosts to 1500.")
-            .advise("Compare the MTU of each switch port on the way; one with a smaller MTU drops silently."),
-    ]
+    let (Some(pc), Some(nas)) = (seen.end(Role::Pc).mtu, seen.end(Role::Nas).mtu) else { return Vec::new() };
+    let both = pc.min(nas);
+    let hole = |way| {
+        let path = seen.path(way)?;
+        (path.limited_by == Limiter::Silent && path.mtu < both).then_some(Hole { way, path, both })
+    };
+    Direction::BOTH.into_iter().filter_map(hole).collect()
 }
 
-/// The evidence of a hole in one direction.
-fn hole(seen: &Seen<'_>, way: Direction) -> Option<String> {
-    let path = seen.path(way)?;
-    let (pc, nas) = (seen.end(Role::Pc).mtu?, seen.end(Role::Nas).mtu?);
-    (path.limited_by == Limiter::Silent && path.mtu < pc.min(nas)).then(|| {
+fn check(seen: &Seen<'_>) -> Vec<Hit> {
+    let holes = holes(seen);
+    if holes.is_empty() {
+        return without_agent(seen).into_iter().collect();
+    }
+    let mut ranked: Vec<Suspect> = Vec::new();
+    for suspect in holes.iter().flat_map(|hole| suspects(seen, hole)) {
+        if !ranked.iter().any(|known| known.text == suspect.text) {
+            ranked.push(suspect);
+        }
+    }
+    ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let mut hit = Hit::new(CODE, blamed(&ranked), Explains::Stops).weight(1.0, 1);
+    if let [hole] = holes.as_slice() {
+        hit = hit.towards(hole.way);
+    }
+    hit = shown(seen, hit, &holes);
+    hit = with_stream(seen, hit, &holes);
+    for (at, suspect) in ranked.iter().take(MOST).enumerate() {
+        let word = if at == 0 && suspect.weight >= SURE { "Most likely" } else { "Possible" };
+        let text = if suspect.weight < 0.5 { suspect.text.clone() } else { format!("{word}: {}", suspect.text) };
+        hit = if suspect.weight >= SURE { hit.also(Some(text)) } else { hit.shows(text) };
+    }
+    for hole in &holes {
+        hit.evidence.extend(by_size(hole));
+        hit.evidence.extend(probing(seen, hole.way.sender()));
+    }
+    let sure = ranked.iter().filter(|suspect| suspect.weight >= SURE);
+    hit.advice = sure.filter_map(|suspect| suspect.mend.clone()).take(2).collect();
+    let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
+    let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
+    let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
+    hit.title = ranked.into_iter().next().filter(|first| first.weight >= SURE).and_then(|first| first.title);
+    if holes.iter().all(lossy) && hit.kinds <= 2 {
+        // A path that loses everything now and then makes any size look too large.
+        hit.weight = 0.5;
+    }
+    vec![hit]
+}
+
+/// Where the likeliest suspect is; the path where none is likely, or where likely ones differ.
+fn blamed(ranked: &[Suspect]) -> Where {
+    let mut sure = ranked.iter().filter(|suspect| suspect.weight >= SURE).map(|suspect| suspect.place);
+    let first = sure.next().unwrap_or(Where::Path);
+    if sure.all(|other| other == first) { first } else { Where::Path }
+}
+
+/// What passes and what does not.
+fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
+    let mtu = |role: Role| seen.end(role).mtu.unwrap_or_default();
+    let said = |way: &str, hole: &Hole<'_>| {
+        let words = &hole.path.words;
+        let how = match words.first() {
+            None => "larger ones vanish without a message".to_owned(),
+            Some(word) if words.iter().all(|word| word.lie().is_some()) => {
+                format!("larger ones vanish, and what the router {} says of it cannot be true", word.address)
+            }
+            Some(word) => format!(
+                "larger ones vanish, also those that would fit what the router {} says ({})",
+                word.address, word.next_hop_mtu
+            ),
+        };
         format!(
-            "{}: packets up to {} bytes pass, larger ones vanish without a message, though the PC's MTU is {pc} and the NAS's {nas}.",
-            way.arrow(),
-            path.mtu
+            "{way}: packets up to {} bytes pass, {how}, though the PC's MTU is {} and the NAS's {}.",
+            hole.path.mtu,
+            mtu(Role::Pc),
+            mtu(Role::Nas)
+        )
+    };
+    match holes {
+        [one, two] if said("", one) == said("", two) => {
+            hit.kinds += 1;
+            hit.also(Some(said("Both ways", one)))
+        }
+        _ => holes.iter().fold(hit, |hit, hole| hit.also(Some(said(hole.way.arrow(), hole)))),
+    }
+}
+
+/// The contrast of streams: with full segments, and with such that fit.
+fn with_stream(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
+    let Some(mtu) = seen.doc.measurements.mtu.measured() else { return hit };
+    // A stream in the direction that is well tells nothing about the other.
+    let tried = |stream: &&SegmentStream| holes.iter().any(|hole| hole.way == stream.direction);
+    let Some(stream) = mtu.unclamped.measured().filter(tried) else { return hit };
+    let clamped = clamped(mtu, stream.direction);
+    let fits = clamped.map(|fits| fits.goodput_bps).or(seen.way(stream.direction).rate());
+    let text = contrast(stream, clamped, holes);
+    if fits.is_some_and(|rate| rate.0 == 0) {
+        // Nothing arrives with small packets either: the size is not what stops it.
+        return hit.shows(text);
+    }
+    let stalls = fits.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64());
+    if stalls {
+        return hit.also(Some(text));
+    }
+    // The ends find out by themselves (MTU probing): the fault stays, the stall does not.
+    hit.explains = Explains::Fault;
+    hit.shows(text)
+}
+
+/// The stream with segments that fit, in this direction.
+pub(in super::super) fn clamped(mtu: &MtuSection, way: Direction) -> Option<&SegmentStream> {
+    mtu.clamped.measured().filter(|stream| stream.direction == way)
+}
+
+fn contrast(stream: &SegmentStream, fits: Option<&SegmentStream>, holes: &[Hole<'_>]) -> String {
+    let hole = holes.iter().find(|hole| hole.way == stream.direction);
+    let packet = |own: Option<Mtu>, known: Option<Mtu>| own.or(known).map_or_else(String::new, |mtu| format!(" of {mtu} bytes"));
+    let large = packet(stream.packet, None);
+    let moved = format!("{} in {}", stream.bytes, stream.elapsed_us);
+    let way = stream.direction.arrow();
+    match fits {
+        Some(fits) => format!(
+            "{way}: a stream moved {moved} with packets{}, and {} with packets{}.",
+            packet(stream.packet, hole.map(|hole| hole.path.ceiling)),
+            fits.goodput_bps.bytes(),
+            packet(fits.packet, hole.map(|hole| hole.path.mtu)),
+        ),
+        None if large.is_empty() => format!("A stream with full-size segments moved {moved} ({way})."),
+        None => format!("A stream with packets{large} moved {moved} ({way})."),
+    }
+}
+
+/// Whether packets of every size get lost.
+pub(in super::super) fn lossy(hole: &Hole<'_>) -> bool {
+    let (sent, lost) = hole.path.loss();
+    sent >= 8 && lost.saturating_mul(4) >= sent
+}
+
+/// Loss of what fits beside loss of what does not.
+fn by_size(hole: &Hole<'_>) -> Option<String> {
+    let above = |probe: &&Probe| probe.size > hole.path.mtu && probe.fate == ProbeFate::Lost;
+    let vanished = hole.path.trace.iter().filter(above).count();
+    let (sent, lost) = hole.path.loss();
+    (vanished > 0 && sent > 0).then(|| {
+        let plain = if lost == 0 { "none".to_owned() } else { lost.to_string() };
+        let odd = if lossy(hole) { " That is loss at every size: replace the cable first, then measure again." } else { "" };
+        format!(
+            "{}: {vanished} probes above {} bytes were lost, and {plain} of the {sent} that fit.{odd}",
+            hole.way.arrow(),
+            hole.path.mtu
         )
     })
+}
+
+/// A hole that one end alone sees: large echo requests stay unanswered, and a service does not acknowledge a full segment.
+fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
+    let mtu = seen.doc.measurements.mtu.measured()?;
+    if seen.local() || Direction::BOTH.iter().any(|way| mtu.of(*way).measured().is_some()) {
+        return None;
+    }
+    let echo = &mtu.echo.measured()?.path;
+    let own = seen.end(Role::Pc).mtu.unwrap_or(echo.ceiling);
+    if echo.limited_by != Limiter::Silent || echo.mtu >= own {
+        return None;
+    }
+    let probes = mtu.services.measured()?;
+    let stuck: Vec<(String, Mtu, &ServicePath)> = probes
+        .iter()
+        .filter_map(|probe| {
+            let path = probe.result.measured()?;
+            let packet = path.packet.filter(|packet| *packet > echo.mtu && !path.acknowledged)?;
+            Some((probe.service.clone().unwrap_or_else(|| format!("port {}", probe.port)), packet, path))
+        })
+        .collect();
+    // Where another service acknowledges such a segment, it is that service which does not.
+    let passes = |path: &ServicePath| path.acknowledged && path.packet.is_some_and(|packet| packet > echo.mtu);
+    if stuck.is_empty() || probes.iter().filter_map(|probe| probe.result.measured()).any(passes) {
+        return None;
+    }
+    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(Direction::Upload).weight(1.0, 0);
+    hit = hit.also(Some(format!(
+        "ICMP echo: requests up to {} bytes are answered, larger ones stay without an answer or a message, though the PC's MTU is {own}.",
+        echo.mtu
+    )));
+    for (name, packet, path) in &stuck {
+        let text = format!(
+            "{name}: the connection opens, and a segment in a packet of {packet} bytes was not acknowledged within {} ({} times sent again).",
+            path.elapsed_us, path.retransmits
+        );
+        hit = hit.shows(text);
+    }
+    hit.evidence.extend(probing(seen, Role::Pc));
+    hit.evidence.push("One end sees this alone: which direction drops what is told by `weaklink serve` on the NAS.".to_owned());
+    hit.advice = both_ways(seen, &Sizes::new(echo.mtu, own), matches!(echo.location, Outcome::Measured(ref at) if is_routed(at)));
+    Some(hit)
 }

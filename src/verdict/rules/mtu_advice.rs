@@ -1,0 +1,149 @@
+//! What to set where, so that all of a path has one size of packets.
+
+use super::super::seen::Seen;
+use crate::model::Role;
+use crate::model::link::{Interface, InterfaceKind};
+use crate::units::Mtu;
+
+/// A frame's bytes around its packet: header 14, check sum 4.
+pub(super) const FRAME: u32 = 18;
+/// The bytes of a VLAN tag (802.1Q).
+pub(super) const TAG: u32 = 4;
+
+/// Which kind of link has exactly this MTU.
+///
+/// Each is the MTU below it less its headers: PPPoE 8 (RFC 2516); IP in IP 20, IPv6 in IPv4 20; GRE 24; `WireGuard` 60
+/// over IPv4 and 80 over IPv6 (its default allows for both); VXLAN 50 over IPv4 and 70 over IPv6 (RFC 7348); the least of
+/// IPv6 is RFC 8200's.
+pub(in super::super) const fn known_reason(mtu: Mtu) -> Option<&'static str> {
+    Some(match mtu.0 {
+        1492 => "PPPoE, as DSL lines have",
+        1480 => "a tunnel with IPv4 around it (IP in IP, 6in4)",
+        1476 => "a GRE tunnel",
+        1462 | 1458 => "a GRE tunnel that carries Ethernet frames",
+        1450 => "VXLAN, or another tunnel of about 50 bytes of headers",
+        1440 => "WireGuard over IPv4",
+        1430 => "VXLAN over IPv6",
+        1432 => "WireGuard over IPv4 on a PPPoE line",
+        1420 => "WireGuard with its default",
+        1412 => "WireGuard on a PPPoE line",
+        1400 => "a VPN (IPsec and others choose 1400)",
+        1280 => "the least that IPv6 allows, as some VPNs choose",
+        1500 => "Ethernet without jumbo frames",
+        8950 => "VXLAN on jumbo frames",
+        8920 => "WireGuard on jumbo frames",
+        _ => return None,
+    })
+}
+
+/// An interface's name where it may stand in a command: foreign names could be anything.
+pub(super) fn plain(name: &str) -> Option<&str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let good = !name.is_empty() && name.len() <= 15 && name.chars().all(fits) && !name.starts_with('-');
+    good.then_some(name)
+}
+
+/// What a layer is, for people.
+pub(super) const fn layer(kind: InterfaceKind) -> &'static str {
+    match kind {
+        InterfaceKind::Bond | InterfaceKind::Team => "the bond",
+        InterfaceKind::Bridge => "the bridge",
+        InterfaceKind::Vlan => "the VLAN interface",
+        InterfaceKind::Macvlan => "the macvlan interface",
+        InterfaceKind::Tunnel => "the tunnel",
+        InterfaceKind::Veth => "the virtual cable",
+        InterfaceKind::Wifi => "the Wi-Fi interface",
+        InterfaceKind::Physical | InterfaceKind::VirtualMachine => "the port",
+        InterfaceKind::Loopback | InterfaceKind::Unknown => "the interface",
+    }
+}
+
+/// How one end's interface gets this MTU: a command where the system has one, and the place in settings else.
+pub(super) fn set(seen: &Seen<'_>, role: Role, interface: Option<&Interface>, mtu: Mtu) -> String {
+    let os = seen.doc.hosts.of(role).measured().map(|host| host.os.as_str()).unwrap_or_default();
+    let name = interface.and_then(|interface| plain(&interface.name));
+    let end = role.title();
+    let nas = if role == Role::Nas { ", lasting in its settings where the network port's MTU stands" } else { "" };
+    match (os, name) {
+        ("linux", Some(name)) => format!("at the {end} `ip link set dev {name} mtu {mtu}`{nas}"),
+        ("windows", _) => {
+            let packet = match mtu.0 {
+                ..=1500 => "Disabled".to_owned(),
+                mtu => format!("{} bytes", mtu.saturating_add(14)),
+            };
+            format!(
+                "at the {end} in the network adapter's properties, Advanced, “Jumbo Packet”: {packet} (MTU {mtu}; `netsh interface ipv4 show subinterfaces` shows it)"
+            )
+        }
+        ("macos", _) => format!("at the {end} in System Settings, Network, Details, Hardware: MTU {mtu}"),
+        (_, name) => {
+            let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+            let place = if role == Role::Nas { " (mostly a web page: network, interfaces, MTU or jumbo frames)" } else { "" };
+            format!("at the {end} MTU {mtu} in the settings of its network interface{name}{place}")
+        }
+    }
+}
+
+/// The sizes to choose from: what all can have, and what the ends want.
+pub(super) struct Sizes {
+    pub(super) small: Mtu,
+    pub(super) large: Mtu,
+}
+
+impl Sizes {
+    /// `passes` is the least that passes anywhere, `wanted` what both ends should be able to use.
+    pub(super) fn new(passes: Mtu, wanted: Mtu) -> Self {
+        Self { small: if passes >= Mtu::ETHERNET { Mtu::ETHERNET } else { passes }, large: wanted }
+    }
+}
+
+/// Both ways to make a path consistent: every host small, or everything large.
+pub(super) fn both_ways(seen: &Seen<'_>, sizes: &Sizes, routed: bool) -> Vec<String> {
+    let ends = [Role::Pc, Role::Nas];
+    let top = |role: Role| seen.end(role).link.and_then(|link| link.stack.first());
+    let above = |role: &Role| seen.end(*role).mtu.is_none_or(|mtu| mtu > sizes.small);
+    let back: Vec<String> = ends.into_iter().filter(above).map(|role| set(seen, role, top(role), sizes.small)).collect();
+    let mut out = Vec::new();
+    if !back.is_empty() {
+        out.push(format!("Either all {}: {}.", sizes.small, back.join("; ")));
+    }
+    let mut raise: Vec<String> = Vec::new();
+    for role in ends {
+        let stack = seen.end(role).link.map(|link| link.stack.as_slice()).unwrap_or_default();
+        // From the port upwards: a layer cannot have more than what lies below it.
+        let low = stack.iter().rev().filter(|layer| layer.mtu.measured().is_some_and(|fact| fact.value < sizes.large));
+        raise.extend(low.map(|layer| set(seen, role, Some(layer), sizes.large)));
+        let unseen = seen.end(role).mtu.is_none();
+        raise.extend(unseen.then(|| format!("at the {} too, which could not be seen from here", role.title())));
+    }
+    if sizes.large > Mtu::ETHERNET {
+        let between = if routed { "every router and switch port" } else { "every switch port" };
+        let frame = sizes.large.0.saturating_add(FRAME);
+        raise.insert(
+            0,
+            format!(
+                "at {between} between the hosts, in its settings, a largest frame of {frame} bytes or more ({} with a VLAN tag)",
+                frame.saturating_add(TAG)
+            ),
+        );
+    } else if routed {
+        raise.insert(0, format!("at every router between the hosts an MTU of {}", sizes.large));
+    }
+    if !raise.is_empty() {
+        out.push(format!("{} all {}: {}.", if out.is_empty() { "Make it" } else { "Or" }, sizes.large, raise.join("; ")));
+    }
+    out
+}
+
+/// What TCP of an end does when its large packets vanish.
+pub(super) fn probing(seen: &Seen<'_>, role: Role) -> Option<String> {
+    let end = role.title();
+    let setting = seen.doc.hosts.of(role).measured()?.tcp.measured()?.mtu_probing?;
+    Some(match setting {
+        0 => format!("The {end}'s TCP does not try smaller packets by itself (tcp_mtu_probing 0): its transfers hang."),
+        1 => format!(
+            "The {end}'s TCP tries smaller packets after some timeouts (tcp_mtu_probing 1): its transfers recover, but slowly."
+        ),
+        _ => format!("The {end}'s TCP always searches the size by itself (tcp_mtu_probing {setting}): its transfers go on."),
+    })
+}
