@@ -324,9 +324,14 @@ fn much_loss_is_not_taken_for_a_smaller_mtu() {
     let mut stage = Stage::new(path);
     let (_, report) = stage.together(Family::V4);
     for (direction, truth) in [("upload", path.upload), ("download", path.download)] {
-        let found = &section(&report)[direction]["measured"];
-        assert_eq!(found["mtu"], truth.mtu, "{direction}: {:#}", section(&report)[direction]);
-        assert_eq!(found["limited_by"]["kind"], "silent", "{direction}");
+        let outcome = &section(&report)[direction];
+        if let Some(reason) = outcome["failed"]["reason"].as_str() {
+            // With a third of all probes unanswered luck decides whether the time suffices; then it is said.
+            assert!(reason.contains("undecided"), "{direction}: {reason}");
+            continue;
+        }
+        assert_eq!(outcome["measured"]["mtu"], truth.mtu, "{direction}: {outcome:#}");
+        assert_eq!(outcome["measured"]["limited_by"]["kind"], "silent", "{direction}");
     }
 }
 
