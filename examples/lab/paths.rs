@@ -228,7 +228,7 @@ pub const LOWERED: Path = Path {
     faults: &[],
     upload: silent(1500, 0, 1),
     download: silent(1500, 0, 1),
-    answer: &["network.mtu-changed"],
+    answer: BLACK_HOLE,
 };
 
 /// A router names an MTU that it has not: its leg carries 1500.
