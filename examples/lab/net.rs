@@ -85,29 +85,41 @@ pub fn missing() -> Option<String> {
 impl Lab {
     /// Builds the network.
     pub fn new(mtus: Mtus) -> io::Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("wl{}-{number}-", std::process::id());
-        let dir = std::env::temp_dir().join(format!("weaklink-lab-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&dir)?;
-        let mut lab = Self { prefix, dir, undo: Vec::new() };
-        for host in ["pc", "sw", "nas"] {
-            let name = lab.ns(host);
-            run("ip", &["netns", "add", &name])?;
-            lab.undo.push(Undo::Namespace(name.clone()));
-            run("ip", &["-n", &name, "link", "set", "lo", "up"])?;
-        }
-        lab.cable("pc", mtus.pc, "p1", mtus.pc)?;
-        lab.cable("nas", mtus.nas, "p2", mtus.port)?;
+        let lab = Self::bare(&["pc", "sw", "nas"])?;
+        lab.cable(("pc", "eth0", mtus.pc), ("sw", "p1", mtus.pc))?;
+        lab.cable(("nas", "eth0", mtus.nas), ("sw", "p2", mtus.port))?;
         lab.ip("sw", "link add br0 type bridge forward_delay 0")?;
         for port in ["p1", "p2"] {
             lab.ip("sw", &format!("link set {port} master br0"))?;
         }
         lab.ip("sw", "link set br0 up")?;
-        for (host, last) in [("pc", "1"), ("nas", "2")] {
-            lab.ip(host, &format!("addr add 10.78.0.{last}/24 dev eth0"))?;
-            lab.ip(host, &format!("addr add fd78::{last}/64 dev eth0 nodad"))?;
+        lab.ends()?;
+        Ok(lab)
+    }
+
+    /// Hosts of these names, without any cable.
+    pub fn bare(hosts: &[&str]) -> io::Result<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("wl{}-{number}-", std::process::id());
+        let dir = std::env::temp_dir().join(format!("weaklink-lab-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir)?;
+        let mut lab = Self { prefix, dir, undo: Vec::new() };
+        for host in hosts {
+            let name = lab.ns(host);
+            run("ip", &["netns", "add", &name])?;
+            lab.undo.push(Undo::Namespace(name.clone()));
+            run("ip", &["-n", &name, "link", "set", "lo", "up"])?;
         }
         Ok(lab)
+    }
+
+    /// The addresses of the PC and of the NAS in their common network.
+    pub fn ends(&self) -> io::Result<()> {
+        for (host, last) in [("pc", "1"), ("nas", "2")] {
+            self.ip(host, &format!("addr add 10.78.0.{last}/24 dev eth0"))?;
+            self.ip(host, &format!("addr add fd78::{last}/64 dev eth0 nodad"))?;
+        }
+        Ok(())
     }
 
     /// The full name of a host's namespace.
@@ -120,16 +132,17 @@ impl Lab {
         &self.dir
     }
 
-    fn cable(&self, host: &str, host_mtu: u32, port: &str, port_mtu: u32) -> io::Result<()> {
-        let (host, switch) = (self.ns(host), self.ns("sw"));
-        let (host_mtu, port_mtu) = (host_mtu.to_string(), port_mtu.to_string());
+    /// A cable between two interfaces that it makes: host, name and MTU of each.
+    pub fn cable(&self, a: (&str, &str, u32), b: (&str, &str, u32)) -> io::Result<()> {
+        let (a_host, b_host) = (self.ns(a.0), self.ns(b.0));
+        let (a_mtu, b_mtu) = (a.2.to_string(), b.2.to_string());
         let link = [
-            "link", "add", "eth0", "netns", &host, "mtu", &host_mtu, "type", "veth", "peer", "name", port, "netns", &switch,
-            "mtu", &port_mtu,
+            "link", "add", a.1, "netns", &a_host, "mtu", &a_mtu, "type", "veth", "peer", "name", b.1, "netns", &b_host, "mtu",
+            &b_mtu,
         ];
         run("ip", &link)?;
-        run("ip", &["-n", &host, "link", "set", "eth0", "up"])?;
-        run("ip", &["-n", &switch, "link", "set", port, "up"])?;
+        run("ip", &["-n", &a_host, "link", "set", a.1, "up"])?;
+        run("ip", &["-n", &b_host, "link", "set", b.1, "up"])?;
         Ok(())
     }
 
@@ -194,6 +207,22 @@ impl Lab {
             &["filter", "replace", "dev", port, "ingress", "pref", "1", "handle", "1", "bpf", "da", "bytecode", &program],
         )?;
         Ok(())
+    }
+
+    /// Drops what leaves a port of the switch in IP packets larger than this, silently: towards the NAS is `p2`, towards the PC `p1`.
+    ///
+    /// To the byte, while a veth passes four bytes more than its MTU; segmentation offload must be off at the ends.
+    pub fn hole(&self, host: &str, port: &str, mtu: u32) -> io::Result<()> {
+        // Classic BPF: load the length of the frame, which has 14 bytes of Ethernet header, drop when it is above.
+        self.filter(host, port, &format!("4,128 0 0 0,37 1 0 {},6 0 0 0,6 0 0 2", mtu + 14))
+    }
+
+    /// Lets a classic BPF program judge what leaves an interface: 0 passes, 2 drops. One program an interface.
+    pub fn filter(&self, host: &str, interface: &str, program: &str) -> io::Result<()> {
+        self.inside(host, "tc", &["qdisc", "replace", "dev", interface, "clsact"])?;
+        let filter =
+            ["filter", "replace", "dev", interface, "egress", "pref", "1", "handle", "1", "bpf", "da", "bytecode", program];
+        self.inside(host, "tc", &filter).map(drop)
     }
 
     /// A directory in memory of this size, such as `3g`.

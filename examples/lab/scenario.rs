@@ -29,6 +29,16 @@ pub const SCENARIOS: &[Scenario] = &[
         what: "9000 at both ends, a silent switch port with 1500",
         expect: &["network.mtu-black-hole"],
     },
+    Scenario {
+        name: "upload-hole",
+        what: "9000 everywhere, a switch that silently drops what is above 1500 towards the NAS only",
+        expect: &["network.mtu-black-hole"],
+    },
+    Scenario {
+        name: "download-hole",
+        what: "9000 everywhere, a switch that silently drops what is above 4082 towards the PC only",
+        expect: &["network.mtu-black-hole"],
+    },
     Scenario { name: "mtu-mismatch", what: "9000 at the PC, 1500 at the NAS", expect: &["network.mtu-mismatch"] },
     Scenario { name: "nas-write", what: "a NAS disk that writes 52 MB/s behind a 1G link", expect: &["disk.nas-write"] },
     Scenario { name: "nas-read", what: "a NAS disk that reads 52 MB/s behind a 1G link", expect: &["disk.nas-read"] },
@@ -66,6 +76,7 @@ struct Setup {
 pub fn play(scenario: &Scenario, weaklink: &Path, extra: &[String]) -> io::Result<Outcome> {
     let mtus = match scenario.name {
         "black-hole" => Mtus { pc: 9000, port: 1500, nas: 9000 },
+        "upload-hole" | "download-hole" => Mtus::all(9000),
         "mtu-mismatch" => Mtus { pc: 9000, port: 9000, nas: 1500 },
         _ => Mtus::all(1500),
     };
@@ -114,6 +125,13 @@ fn build(name: &str, lab: &mut Lab) -> io::Result<Setup> {
         "black-hole" => {
             lab.single_frames()?;
             lab.shape(2500, 9000)?;
+            setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
+        }
+        "upload-hole" | "download-hole" => {
+            lab.single_frames()?;
+            lab.shape(2500, 9000)?;
+            let (port, mtu) = if name == "upload-hole" { ("p2", 1500) } else { ("p1", 4082) };
+            lab.hole("sw", port, mtu)?;
             setup.serve = dir_arg(&lab.memory_dir("disk", "3g")?);
         }
         "mtu-mismatch" => {
