@@ -68,7 +68,6 @@ pub struct ServeArgs {
 }
 
 /// `weaklink run`.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

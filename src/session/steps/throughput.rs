@@ -133,8 +133,8 @@ pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<
         Arc::new(move || progress.bytes())
     };
     let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
-    let step = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
-    session.events.part(step, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
+    let part = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
+    session.events.part(part, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
     let tokens = session.tokens(plan.streams).await?;
     let connections = match open(session, &tokens, plan.clamp).await {
         Ok(connections) => connections,
