@@ -118,6 +118,16 @@ pub struct PathMtu {
 }
 
 impl PathMtu {
+    /// Whether a sender whose packets are too large learns which size fits: from its own interface, or from a router that names no
+    /// more than what passes. One that names more is as good as silent: packets of the size that it names vanish.
+    pub fn is_told(&self) -> bool {
+        match self.limited_by {
+            Limiter::LocalInterface => true,
+            Limiter::Router { next_hop_mtu, .. } => next_hop_mtu <= self.mtu,
+            Limiter::Silent => false,
+        }
+    }
+
     /// How many probes of sizes that pass were sent, and how many of them were lost: the loss of the path itself.
     pub fn loss(&self) -> (u32, u32) {
         let passing = self.trace.iter().filter(|probe| probe.size <= self.mtu);

@@ -116,7 +116,8 @@ fn directions(document: &Document, section: &MtuSection, view: &mut View) {
 fn limiter(path: &PathMtu) -> String {
     match &path.limited_by {
         Limiter::LocalInterface => "the sender's interface".to_owned(),
-        Limiter::Router { address, next_hop_mtu } => format!("router {address}, which says {next_hop_mtu}"),
+        Limiter::Router { address, next_hop_mtu } if path.is_told() => format!("router {address}, which says {next_hop_mtu}"),
+        Limiter::Router { address, next_hop_mtu } => format!("router {address}, which wrongly says {next_hop_mtu}"),
         Limiter::Silent => "silence: larger packets vanish".to_owned(),
     }
 }

@@ -71,7 +71,7 @@ fn both(seen: &Seen<'_>, up: &PathMtu, down: &PathMtu) -> Verdict {
     let ends = [Role::Pc, Role::Nas].map(|role| seen.end(role).mtu);
     for (way, path) in [(Direction::Upload, up), (Direction::Download, down)] {
         let known = ends.iter().all(Option::is_some);
-        if path.limited_by == Limiter::Silent && path.mtu < path.ceiling && !known {
+        if !path.is_told() && path.mtu < path.ceiling && !known {
             let mut verdict = unknown(&format!(
                 "{}: packets above {} bytes vanish, though the {}'s interface lets {} out; whether the {}'s own interface is that small could not be seen. Compare the MTU of both.",
                 way.arrow(),
@@ -113,7 +113,7 @@ fn both(seen: &Seen<'_>, up: &PathMtu, down: &PathMtu) -> Verdict {
 
 /// What two directions must share to be told together.
 fn clause(path: &PathMtu) -> (Mtu, Mtu, bool) {
-    (path.mtu, path.ceiling, matches!(path.limited_by, Limiter::Router { .. }))
+    (path.mtu, path.ceiling, matches!(path.limited_by, Limiter::Router { .. }) && path.is_told())
 }
 
 fn carries(path: &PathMtu, subject: &str) -> String {
@@ -123,7 +123,7 @@ fn carries(path: &PathMtu, subject: &str) -> String {
 /// Who sets the size.
 fn tail(seen: &Seen<'_>, path: &PathMtu, ends: [Option<Mtu>; 2]) -> String {
     match &path.limited_by {
-        Limiter::Router { address, .. } if path.mtu < path.ceiling => {
+        Limiter::Router { address, .. } if path.mtu < path.ceiling && path.is_told() => {
             let kind = known_reason(path.mtu).map(|kind| format!(", the size of {kind}")).unwrap_or_default();
             format!(
                 " of the {} that the sender could send{kind}; the router {address} says so, and TCP keeps to it",
@@ -132,7 +132,9 @@ fn tail(seen: &Seen<'_>, path: &PathMtu, ends: [Option<Mtu>; 2]) -> String {
         }
         _ if seen.local() => String::new(),
         _ if ends == [Some(path.mtu); 2] => ", and both ends use them".to_owned(),
-        Limiter::Silent if path.mtu < path.ceiling => format!(", and no more of the {} that the sender could send", path.ceiling),
+        _ if path.mtu < path.ceiling && !path.is_told() => {
+            format!(", and no more of the {} that the sender could send", path.ceiling)
+        }
         _ => ", all that its sender's interface lets out".to_owned(),
     }
 }
@@ -173,7 +175,7 @@ fn echoed(seen: &Seen<'_>, echo: &EchoPath, services: &[(String, &ServicePath)])
     });
     let rest = "This is one packet size for both ways together; an agent on the NAS would tell them apart.";
     match &path.limited_by {
-        Limiter::Silent if path.mtu < own => silent_echo(seen, path, own, services, tcp),
+        _ if path.mtu < own && !path.is_told() => silent_echo(seen, path, own, services, tcp),
         Limiter::Router { address, .. } if path.mtu < path.ceiling => {
             let kind = known_reason(path.mtu).map(|kind| format!(", the size of {kind}")).unwrap_or_default();
             healthy(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::model::cpu::CpuWindow;
 use crate::model::host::{Direction, Role};
 use crate::model::mtu::needless::NO_CONTRAST;
-use crate::model::mtu::{JumboGain, Limiter, MtuSection, PathMtu, SegmentCost, SegmentStream};
+use crate::model::mtu::{JumboGain, MtuSection, PathMtu, SegmentCost, SegmentStream};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Depth;
 use crate::model::throughput::{Pass, ThroughputSection};
@@ -89,13 +89,13 @@ async fn unclamped(
     if session.mss_clamp.is_none() {
         return Ok(mtu.unclamped.clone());
     }
-    // The direction whose path carries least, among those where nobody says so.
+    // The direction whose path carries least, among those where no sender learns of it.
     let silent = |direction: &Direction| {
         let found = mtu.of(*direction).measured()?;
-        (found.limited_by == Limiter::Silent).then_some(found.mtu)
+        (!found.is_told()).then_some(found.mtu)
     };
     // Echo alone does not tell the directions apart: then the upload is tried.
-    let by_echo = || mtu.echo.measured().filter(|echo| echo.path.limited_by == Limiter::Silent).map(|_| Direction::Upload);
+    let by_echo = || mtu.echo.measured().filter(|echo| !echo.path.is_told()).map(|_| Direction::Upload);
     let told = Direction::BOTH.into_iter().filter(|d| silent(d).is_some()).min_by_key(silent);
     let Some(direction) = told.or_else(by_echo) else {
         return Ok(Outcome::skipped("somebody says which packets are too large, so streams adapt"));

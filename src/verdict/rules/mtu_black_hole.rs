@@ -6,7 +6,7 @@ use super::list::{Explains, Hit, Rule, RuleDoc};
 use super::mtu_advice::{Sizes, both_ways, probing};
 use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
 use crate::model::finding::Where;
-use crate::model::mtu::{Limiter, MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
+use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
 use crate::model::{Direction, Role};
 use crate::units::Mtu;
 
@@ -50,7 +50,7 @@ pub(in super::super) fn holes<'a>(seen: &Seen<'a>) -> Vec<Hole<'a>> {
     let both = pc.min(nas);
     let hole = |way| {
         let path = seen.path(way)?;
-        (path.limited_by == Limiter::Silent && path.mtu < both).then_some(Hole { way, path, both })
+        (!path.is_told() && path.mtu < both).then_some(Hole { way, path, both })
     };
     Direction::BOTH.into_iter().filter_map(hole).collect()
 }
@@ -123,7 +123,7 @@ fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
     let mtu = |role: Role| seen.end(role).mtu.unwrap_or_default();
     let said = |way: &str, hole: &Hole<'_>| {
         let words = &hole.path.words;
-        let true_one = words.iter().find(|word| word.lie().is_none());
+        let true_one = words.iter().find(|word| word.lie().is_none() && word.next_hop_mtu > hole.path.mtu);
         let how = match true_one.or(words.first()) {
             None => "larger ones vanish without a message".to_owned(),
             Some(word) if true_one.is_none() => {
@@ -225,7 +225,7 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
     }
     let echo = &mtu.echo.measured()?.path;
     let own = seen.end(Role::Pc).mtu.unwrap_or(echo.ceiling);
-    if echo.limited_by != Limiter::Silent || echo.mtu >= own {
+    if echo.is_told() || echo.mtu >= own {
         return None;
     }
     let probes = mtu.services.measured()?;

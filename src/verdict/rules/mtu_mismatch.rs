@@ -3,6 +3,7 @@
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use super::mtu_advice::{Sizes, TAG, both_ways};
+use super::mtu_suspects::is_routed;
 use crate::model::mtu::Limiter;
 use crate::model::{Direction, Role};
 use crate::units::Mtu;
@@ -41,10 +42,13 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         .shows(format!("The MTU is {pc} at the PC and {nas} at the NAS."))
         .also(path.map(|path| format!("{}: the largest packet that passed has {} bytes.", way.arrow(), path.mtu)));
     if let Some(path) = path {
-        hit.evidence.extend(
-            interface(larger.peer(), path.mtu, small, large).filter(|_| path.limited_by == Limiter::Silent || path.mtu >= large),
-        );
-        if let Limiter::Router { address, next_hop_mtu } = &path.limited_by {
+        // Behind a router it is the router that drops.
+        let direct = !path.location.measured().is_some_and(is_routed);
+        let shown = direct && (path.limited_by == Limiter::Silent || path.mtu >= large);
+        hit.evidence.extend(interface(larger.peer(), path.mtu, small, large).filter(|_| shown));
+        if let Limiter::Router { address, next_hop_mtu } = &path.limited_by
+            && path.is_told()
+        {
             hit = hit.shows(format!("The router {address} says that {next_hop_mtu} fit, so nothing vanishes."));
         }
     }

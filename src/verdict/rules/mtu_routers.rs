@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         doc: RuleDoc {
             code: WRONG,
             title: "A router names a size that cannot be true",
-            meaning: "A router refuses a packet as too large and names as what fits zero, no less than the packet had, or less than any link may have. Senders ignore that or guess, so TCP can hang as if nobody had said anything.",
+            meaning: "A router refuses a packet as too large and names as what fits zero, no less than the packet had, more than passes in truth, or less than any link may have. Senders ignore that or guess, so TCP can hang as if nobody had said anything.",
             detected: "ICMP messages about our own probes, compared with the size of the probe. A warning where large packets vanish in that direction, information where another router's true word helps.",
             fix: "Update or replace that router or firewall, or clamp TCP's segment size there (MSS clamping). Until then set the hosts' MTU to what passes.",
         },
@@ -71,7 +71,7 @@ fn about(path: &PathMtu, way: &str, hole: bool) -> Vec<Hit> {
 
 fn reduced(path: &PathMtu, way: &str) -> Option<Hit> {
     let Limiter::Router { address, next_hop_mtu } = &path.limited_by else { return None };
-    if path.mtu >= path.ceiling {
+    if path.mtu >= path.ceiling || !path.is_told() {
         return None;
     }
     let kind = known_reason(path.mtu).map(|kind| format!(" {} is the size of {kind}.", path.mtu)).unwrap_or_default();
@@ -87,17 +87,25 @@ fn reduced(path: &PathMtu, way: &str) -> Option<Hit> {
 }
 
 fn wrong(path: &PathMtu, way: &str, hole: bool) -> Option<Hit> {
-    let lies: Vec<(&RouterWord, WordFault)> = path.words.iter().filter_map(|word| Some((word, word.lie()?))).collect();
+    // A size that the refused packet did not have may still be more than passes: then packets of that size vanish.
+    let fault = |word: &RouterWord| match word.lie() {
+        Some(fault) => Some(Some(fault)),
+        None => (!path.is_told() && word.next_hop_mtu > path.mtu).then_some(None),
+    };
+    let lies: Vec<(&RouterWord, Option<WordFault>)> = path.words.iter().filter_map(|word| Some((word, fault(word)?))).collect();
     let (first, _) = lies.first()?;
-    let explains = if hole { Explains::Fault } else { Explains::Info };
+    // Where TCP is saved by what the ends agreed on, everything else still sends packets that vanish.
+    let vanish = hole || (!path.is_told() && path.mtu < path.ceiling);
+    let explains = if vanish { Explains::Fault } else { Explains::Info };
     let mut hit = Hit::new(WRONG, Where::Path, explains)
         .weight(0.6, 1)
         .titled(format!("The router {} names a size that cannot be true", first.address));
     for (word, fault) in lies.iter().take(4) {
         let why = match fault {
-            WordFault::Zero => "which tells nothing".to_owned(),
-            WordFault::NotSmaller => "no less than what it refused".to_owned(),
-            WordFault::BelowLeast => {
+            None => "more than what passes".to_owned(),
+            Some(WordFault::Zero) => "which tells nothing".to_owned(),
+            Some(WordFault::NotSmaller) => "no less than what it refused".to_owned(),
+            Some(WordFault::BelowLeast) => {
                 format!(
                     "less than every link must carry ({})",
                     if word.address.is_ipv6() { "1280 with IPv6" } else { "68 with IPv4" }
