@@ -146,7 +146,7 @@ pub struct RouterWord {
     pub address: IpAddr,
     /// The MTU of its next hop, as it said; foreign, so it may be anything.
     pub next_hop_mtu: Mtu,
-    /// The size of the packet that it was about.
+    /// The size of the smallest packet that it was about.
     pub about: Mtu,
 }
 

@@ -282,7 +282,11 @@ impl Search {
         let word = Word { router, mtu, about: sent.size, probe: index };
         let room = self.words.len() < MOST_WORDS;
         match self.words.iter_mut().find(|known| known.router == router && known.mtu == mtu) {
-            Some(known) => known.probe = known.probe.max(index),
+            Some(known) => {
+                known.probe = known.probe.max(index);
+                // The smallest packet that drew the word shows best whether it can be true.
+                known.about = known.about.min(word.about);
+            }
             None if room => self.words.push(word),
             None => {}
         }

@@ -89,6 +89,8 @@ pub struct PassRequest {
     pub tokens: Vec<Token>,
     /// How long the sender sends.
     pub duration_us: Elapsed,
+    /// How much longer the receiver waits for the end.
+    pub grace_us: Elapsed,
     /// The congestion control for the agent's sending; none for the host's default.
     pub congestion: Option<String>,
 }
@@ -218,6 +220,7 @@ mod tests {
             direction: Direction::Upload,
             tokens: vec![Token([7; 16])],
             duration_us: Elapsed(3_000_000),
+            grace_us: Elapsed(1_500_000),
             congestion: Some("cubic".to_owned()),
         });
         let bytes = serde_json::to_vec(&request).unwrap();

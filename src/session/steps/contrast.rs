@@ -13,7 +13,7 @@ use crate::model::throughput::{Pass, ThroughputSection};
 use crate::session::client::ClientSession;
 use crate::session::error::SessionError;
 use crate::session::steps::mtu::headers;
-use crate::session::steps::throughput::{PassPlan, pass};
+use crate::session::steps::throughput::{GRACE, PassPlan, pass};
 use crate::units::{BitRate, Elapsed, Mtu};
 
 /// The contrast needs no more: a stream that moves at all has moved megabytes by then.
@@ -22,6 +22,9 @@ const CONTRAST: Duration = Duration::from_millis(500);
 /// A black hole shows in this time: a stream that gets through has moved megabytes, and one that is saved by the kernel's MTU probing
 /// (which begins after some retransmissions of 0.2 s and more) has not.
 const HOLE: Duration = Duration::from_millis(1200);
+
+/// Nothing is on its way behind a black hole, so nobody waits for the rest.
+const STUCK: Duration = Duration::from_millis(100);
 
 /// One of the streams that are compared; long enough for slow start to be a small part of it.
 const GAIN: Duration = Duration::from_millis(800);
@@ -69,7 +72,9 @@ pub async fn after_passes(
 pub async fn alone(session: &mut ClientSession, mtu: &mut MtuSection) -> Result<(), SessionError> {
     mtu.unclamped = unclamped(session, mtu, HOLE).await?;
     mtu.clamped = match mtu.unclamped.measured().map(|stream| stream.direction) {
-        Some(direction) => stream(session, mtu, direction, Wish { clamp: session.mss_clamp, time: CONTRAST }).await?,
+        Some(direction) => {
+            stream(session, mtu, direction, Wish { clamp: session.mss_clamp, time: CONTRAST, grace: GRACE }).await?
+        }
         None => Outcome::skipped(NO_CONTRAST),
     };
     mtu.gain = if session.settings.gain {
@@ -100,7 +105,7 @@ async fn unclamped(
     let Some(direction) = told.or_else(by_echo) else {
         return Ok(Outcome::skipped("somebody says which packets are too large, so streams adapt"));
     };
-    stream(session, mtu, direction, Wish { clamp: None, time }).await
+    stream(session, mtu, direction, Wish { clamp: None, time, grace: STUCK }).await
 }
 
 /// A stream as it is wanted.
@@ -108,6 +113,7 @@ async fn unclamped(
 struct Wish {
     clamp: Option<u32>,
     time: Duration,
+    grace: Duration,
 }
 
 async fn stream(
@@ -117,7 +123,7 @@ async fn stream(
     wish: Wish,
 ) -> Result<Outcome<SegmentStream>, SessionError> {
     let packet = full_packet(session, mtu, direction, wish.clamp);
-    let plan = PassPlan { direction, streams: 1, clamp: wish.clamp, time: wish.time };
+    let plan = PassPlan { direction, streams: 1, clamp: wish.clamp, time: wish.time, grace: wish.grace };
     Ok(pass(session, plan).await?.map(|pass| {
         // A stall is a result: what counts is what arrived in the whole time.
         let elapsed = wish.time.max(pass.elapsed_us.into());
@@ -152,7 +158,7 @@ async fn gain(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<V
         let Some(large) = large else { continue };
         let clamp = session.mss_clamp;
         let mut cost = async |clamp, packet| -> Result<Outcome<SegmentCost>, SessionError> {
-            let plan = PassPlan { direction, streams: 1, clamp, time: GAIN };
+            let plan = PassPlan { direction, streams: 1, clamp, time: GAIN, grace: GRACE };
             Ok(pass(session, plan).await?.map(|pass| cost_of(&pass, direction, packet)))
         };
         match (cost(clamp, large).await?, cost(Some(common), Mtu::ETHERNET).await?) {

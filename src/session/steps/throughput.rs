@@ -21,7 +21,7 @@ use crate::wire::{Reply, Request};
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// How much longer than the sender a receiver waits for the end: a queue of a few MB at 10 Mbit/s.
-const GRACE: Duration = Duration::from_millis(1500);
+pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
 /// The time for a data connection.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -35,6 +35,7 @@ const ECHO_EVERY: Duration = Duration::from_millis(20);
 /// The agent's side of one pass.
 pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
     let duration = Duration::from(request.duration_us).min(LONGEST);
+    let grace = Duration::from(request.grace_us).min(GRACE);
     let connections = session.connections(&request.tokens).await;
     let stop = session.stop.clone();
     let interfaces = session.interfaces.clone();
@@ -42,7 +43,7 @@ pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
         Direction::Upload => {
             let (end, around) = blocking(move || {
                 let bracket = Bracket::start(&interfaces);
-                let spec = ReceiveSpec { deadline: duration + GRACE, copies: false };
+                let spec = ReceiveSpec { deadline: duration + grace, copies: false };
                 let end = connections.and_then(|c| receive(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
                 (end, bracket.finish())
             })
@@ -84,10 +85,10 @@ async fn echoes(session: &ClientSession, count: u32, every: Duration) -> Outcome
 async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
     let clamp = session.mss_clamp;
     let time = session.times.pass;
-    let single = pass(session, PassPlan { direction, streams: 1, clamp, time }).await?;
+    let single = pass(session, PassPlan { direction, streams: 1, clamp, time, grace: GRACE }).await?;
     let streams = session.settings.streams;
     let multi = if streams > 1 {
-        pass(session, PassPlan { direction, streams, clamp, time }).await?
+        pass(session, PassPlan { direction, streams, clamp, time, grace: GRACE }).await?
     } else {
         Outcome::skipped("--streams 1 was asked for")
     };
@@ -105,6 +106,8 @@ pub(super) struct PassPlan {
     pub(super) clamp: Option<u32>,
     /// How long the sender sends.
     pub(super) time: Duration,
+    /// How much longer the receiver waits for the end.
+    pub(super) grace: Duration,
 }
 
 /// Opens data connections with these tokens.
@@ -144,6 +147,7 @@ pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<
         direction: plan.direction,
         tokens,
         duration_us: plan.time.into(),
+        grace_us: plan.grace.into(),
         congestion: session.congestion.clone(),
     });
     let echo = session.udp.as_ref().ok().map(|endpoint| {
@@ -209,7 +213,7 @@ fn our_end(
             End::Sender(send(connections, &spec, stop, progress).into())
         }
         Role::Nas => {
-            let spec = ReceiveSpec { deadline: plan.time + GRACE, copies: false };
+            let spec = ReceiveSpec { deadline: plan.time + plan.grace, copies: false };
             End::Receiver(receive(connections, &spec, stop, progress).into())
         }
     };
