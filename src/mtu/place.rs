@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::endpoint::{Sending, Shared};
 use super::locate::{Ground, Locate, Move, Nowhere};
 use super::measure::padding;
-use super::packet::{Kind, probe};
+use super::packet::{Family, Kind, probe};
 use crate::model::Outcome;
 use crate::model::mtu::needless::OWN_INTERFACE;
 use crate::model::mtu::{Limiter, Location, PathMtu};
@@ -17,14 +17,24 @@ const NUMBERS: u32 = 512;
 /// The least time that is worth a look: some round trips of a LAN.
 const LEAST_BUDGET: Duration = Duration::from_millis(20);
 
-/// Tells where packets that are larger than `path` carries are kept back, by probes of limited TTL.
+/// Tells where packets that are larger than `path` carries are kept back, by probes of limited TTL over UDP.
 ///
-/// Skipped where the own interface is the limit, no time is left or `stop` was set; failed where nobody answered.
+/// Outcomes as of [`look`].
 pub(super) fn locate(shared: &Shared, path: &PathMtu, budget: Duration, stop: &Stop) -> Outcome<Location> {
+    look(shared.family, path, budget, |look, ground| drive(shared, look, ground, stop))
+}
+
+/// Plans the look, lets `drive` move it to its end, and words what came of it; `drive` gives false when it was stopped.
+///
+/// Skipped where the own interface is the limit, no time is left or the look was stopped; failed where nobody answered.
+pub(super) fn look(
+    family: Family,
+    path: &PathMtu,
+    budget: Duration,
+    drive: impl FnOnce(&mut Locate, Ground) -> bool,
+) -> Outcome<Location> {
     let refuser = match path.limited_by {
-        Limiter::LocalInterface => {
-            return Outcome::skipped(OWN_INTERFACE);
-        }
+        Limiter::LocalInterface => return Outcome::skipped(OWN_INTERFACE),
         Limiter::Router { address, .. } => Some(address),
         Limiter::Silent => None,
     };
@@ -34,7 +44,7 @@ pub(super) fn locate(shared: &Shared, path: &PathMtu, budget: Duration, stop: &S
         );
     }
     let ground = Ground {
-        small: shared.family.smallest(),
+        small: family.smallest(),
         large: path.mtu.0.saturating_add(1),
         rtt: path.rtt_us.map(Into::into),
         loss: path.loss(),
@@ -42,7 +52,7 @@ pub(super) fn locate(shared: &Shared, path: &PathMtu, budget: Duration, stop: &S
         budget,
     };
     let mut look = Locate::new(ground);
-    if !drive(shared, &mut look, ground, stop) {
+    if !drive(&mut look, ground) {
         return Outcome::skipped("the look for the place of the limit was stopped before its end");
     }
     match look.location() {
