@@ -114,20 +114,9 @@ fn elsewhere(name: &str) -> Interface {
     const WHY: &str = "on this operating system weaklink knows only the interface's name and address";
     let listed = if_addrs::get_if_addrs().unwrap_or_default();
     let loopback = listed.iter().any(|interface| interface.name == name && interface.is_loopback());
+    let kind = if loopback { Kind::Loopback } else { Kind::Unknown };
     Interface {
-        name: name.to_owned(),
-        kind: if loopback { Kind::Loopback } else { Kind::Unknown },
-        mtu: Outcome::skipped(WHY),
         speed_bps: Outcome::skipped(format!("{WHY}; --link-speed can tell its speed")),
-        duplex: Outcome::skipped(WHY),
-        autoneg: Outcome::skipped(WHY),
-        driver: Outcome::skipped(WHY),
-        bus: Outcome::skipped(WHY),
-        modes: Outcome::skipped(WHY),
-        bond: None,
-        carrier_changes: Outcome::skipped(WHY),
-        carrier: Outcome::skipped(WHY),
-        offloads: Outcome::skipped(WHY),
-        counters: Outcome::skipped(WHY),
+        ..Interface::unknown(name, kind, WHY)
     }
 }

@@ -224,23 +224,7 @@ mod tests {
     }
 
     fn interface(name: &str, kind: Kind) -> Interface {
-        const WHY: &str = "not asked";
-        Interface {
-            name: name.to_owned(),
-            kind,
-            mtu: Outcome::skipped(WHY),
-            speed_bps: Outcome::skipped(WHY),
-            duplex: Outcome::skipped(WHY),
-            autoneg: Outcome::skipped(WHY),
-            driver: Outcome::skipped(WHY),
-            bus: Outcome::skipped(WHY),
-            modes: Outcome::skipped(WHY),
-            bond: None,
-            carrier_changes: Outcome::skipped(WHY),
-            carrier: Outcome::skipped(WHY),
-            offloads: Outcome::skipped(WHY),
-            counters: Outcome::skipped(WHY),
-        }
+        Interface::unknown(name, kind, "not asked")
     }
 
     fn link(stack: Vec<Interface>) -> HostLink {

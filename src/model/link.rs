@@ -156,6 +156,28 @@ pub struct Interface {
     pub counters: Outcome<Counters>,
 }
 
+impl Interface {
+    /// An interface of which nothing more is known, for one reason.
+    pub fn unknown(name: &str, kind: InterfaceKind, reason: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            mtu: Outcome::skipped(reason),
+            speed_bps: Outcome::skipped(reason),
+            duplex: Outcome::skipped(reason),
+            autoneg: Outcome::skipped(reason),
+            driver: Outcome::skipped(reason),
+            bus: Outcome::skipped(reason),
+            modes: Outcome::skipped(reason),
+            bond: None,
+            carrier_changes: Outcome::skipped(reason),
+            carrier: Outcome::skipped(reason),
+            offloads: Outcome::skipped(reason),
+            counters: Outcome::skipped(reason),
+        }
+    }
+}
+
 /// What kind of interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
