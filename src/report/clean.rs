@@ -61,7 +61,7 @@ pub(super) fn ascii(text: &str) -> String {
 }
 
 /// Whether a character acts on the reader's screen instead of being read.
-const fn is_hostile(character: char) -> bool {
+pub(super) const fn is_hostile(character: char) -> bool {
     matches!(character,
         // C0, DEL and C1: escapes, line breaks, bells.
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
