@@ -107,6 +107,8 @@ pub struct ClientSession {
     pub times: Times,
     /// The interfaces that carry the traffic to the agent.
     pub interfaces: Vec<String>,
+    /// Data connections from before any packet was too large, for streams without a clamp.
+    pub untouched: Vec<(Token, std::net::TcpStream)>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
@@ -258,6 +260,7 @@ impl ClientSession {
             settings,
             times,
             interfaces: Vec::new(),
+            untouched: Vec::new(),
             listening: None,
             mss_clamp: None,
             congestion: None,

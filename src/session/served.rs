@@ -220,6 +220,11 @@ impl AgentSession {
         Ok(found)
     }
 
+    /// Gives a data connection back, for a later use of the same token.
+    pub fn keep(&mut self, token: Token, connection: std::net::TcpStream) {
+        self.waiting.insert(token, connection);
+    }
+
     /// The UDP endpoint, as soon as the client's hello has come.
     pub async fn endpoint(&mut self) -> Result<Arc<mtu::Endpoint>, String> {
         if let Some(endpoint) = &self.udp {

@@ -13,7 +13,7 @@ use crate::model::throughput::{Pass, ThroughputSection};
 use crate::session::client::ClientSession;
 use crate::session::error::SessionError;
 use crate::session::steps::mtu::headers;
-use crate::session::steps::throughput::{GRACE, PassPlan, pass};
+use crate::session::steps::throughput::{GRACE, PassPlan, pass, pass_over};
 use crate::units::{BitRate, Elapsed, Mtu};
 
 /// The contrast needs no more: a stream that moves at all has moved megabytes by then.
@@ -41,6 +41,7 @@ pub async fn after_passes(
     throughput: &ThroughputSection,
 ) -> Result<(), SessionError> {
     mtu.unclamped = unclamped(session, mtu, session.times.unclamped).await?;
+    session.untouched.clear();
     let v6 = session.peer.is_ipv6();
     mtu.clamped = match &mtu.unclamped {
         Outcome::Measured(stream) => {
@@ -71,6 +72,7 @@ pub async fn after_passes(
 /// Where nothing but the path MTU is measured.
 pub async fn alone(session: &mut ClientSession, mtu: &mut MtuSection) -> Result<(), SessionError> {
     mtu.unclamped = unclamped(session, mtu, HOLE).await?;
+    session.untouched.clear();
     mtu.clamped = match mtu.unclamped.measured().map(|stream| stream.direction) {
         Some(direction) => {
             stream(session, mtu, direction, Wish { clamp: session.mss_clamp, time: CONTRAST, grace: GRACE }).await?
@@ -124,7 +126,13 @@ async fn stream(
 ) -> Result<Outcome<SegmentStream>, SessionError> {
     let packet = full_packet(session, mtu, direction, wish.clamp);
     let plan = PassPlan { direction, streams: 1, clamp: wish.clamp, time: wish.time, grace: wish.grace };
-    Ok(pass(session, plan).await?.map(|pass| {
+    // What was learnt of the path since then must not mend what is to be shown.
+    let untouched = if wish.clamp.is_none() { session.untouched.pop() } else { None };
+    let done = match untouched {
+        Some((token, connection)) => pass_over(session, plan, vec![token], vec![connection]).await?,
+        None => pass(session, plan).await?,
+    };
+    Ok(done.map(|pass| {
         // A stall is a result: what counts is what arrived in the whole time.
         let elapsed = wish.time.max(pass.elapsed_us.into());
         SegmentStream {

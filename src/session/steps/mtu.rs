@@ -39,30 +39,39 @@ pub async fn agent(session: &mut AgentSession, budget: Duration) -> Reply {
 
 /// The agent's side: its kernel's view of a data connection.
 pub async fn handshake_at_agent(session: &mut AgentSession, token: Token) -> Reply {
-    let ends = session.connections(&[token]).await;
-    Reply::Handshake(match ends.as_deref() {
-        Ok([connection, ..]) => crate::mtu::tcp_end(connection),
-        Ok([]) => Outcome::failed("the data connection did not arrive"),
-        Err(reason) => Outcome::failed(reason.clone()),
+    Reply::Handshake(match session.connections(&[token]).await.map(|mut ends| ends.pop()) {
+        Ok(Some(connection)) => {
+            let end = crate::mtu::tcp_end(&connection);
+            // A stream may still have to use it.
+            session.keep(token, connection);
+            end
+        }
+        Ok(None) => Outcome::failed("the data connection did not arrive"),
+        Err(reason) => Outcome::failed(reason),
     })
 }
 
-/// One TCP connection as any program would open it, and what both kernels say of it.
+/// TCP connections as any program would open them, one for each direction, and what both kernels say of the first.
+///
+/// Opened before any packet of ours is too large: a router's word about such a one is kept by the kernel for minutes, and then
+/// connections agree on smaller segments than all others did before. They stay open for the proof of a black hole.
 async fn handshake(session: &mut ClientSession) -> Result<Outcome<TcpHandshake>, SessionError> {
-    let tokens = session.tokens(1).await?;
+    let tokens = session.tokens(2).await?;
     let connections = match open(session, &tokens, None).await {
         Ok(connections) => connections,
         Err(reason) => return Ok(Outcome::failed(reason)),
     };
-    let [token] = tokens.as_slice() else { return Ok(Outcome::failed("the NAS gave no right to open a data connection")) };
+    let Some(token) = tokens.first() else { return Ok(Outcome::failed("the NAS gave no right to open a data connection")) };
     let reply = session.ask(Request::Handshake { token: *token }).await?;
     let Reply::Handshake(nas) = reply else { return Err(unexpected(&reply)) };
     let pc = connections.first().map_or_else(|| Outcome::failed("the data connection is gone"), crate::mtu::tcp_end);
+    session.untouched = tokens.into_iter().zip(connections).collect();
     Ok(Outcome::Measured(TcpHandshake { pc, nas }))
 }
 
-/// The client's side: its own search, then the agent's, while both ends watch their counters; then TCP's own view.
+/// The client's side: TCP's own view; then its search and the agent's, while both ends watch their counters.
 pub async fn client(session: &mut ClientSession, document: &Document) -> Result<MtuSection, SessionError> {
+    let handshake = handshake(session).await?;
     let before = crate::link::counters(&session.interfaces, &tree());
     let reply = session.ask(Request::StartSampling).await?;
     let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
@@ -74,7 +83,7 @@ pub async fn client(session: &mut ClientSession, document: &Document) -> Result<
     let Reply::Sampled(around) = reply else { return Err(unexpected(&reply)) };
     section.counters_pc = grown(before, crate::link::counters(&session.interfaces, &tree()));
     section.counters_nas = around.counters;
-    section.handshake = handshake(session).await?;
+    section.handshake = handshake;
     session.mss_clamp = clamp(&section, document, session.peer.is_ipv6());
     Ok(section)
 }

@@ -128,8 +128,22 @@ pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>)
     .await
 }
 
-/// One pass with both ends.
+/// One pass with both ends, over new connections.
 pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pass>, SessionError> {
+    let tokens = session.tokens(plan.streams).await?;
+    match open(session, &tokens, plan.clamp).await {
+        Ok(connections) => pass_over(session, plan, tokens, connections).await,
+        Err(reason) => Ok(Outcome::failed(reason)),
+    }
+}
+
+/// One pass with both ends, over connections that are there.
+pub(super) async fn pass_over(
+    session: &mut ClientSession,
+    plan: PassPlan,
+    tokens: Vec<Token>,
+    connections: Vec<TcpStream>,
+) -> Result<Outcome<Pass>, SessionError> {
     let progress = Progress::default();
     let watch: Watch = {
         let progress = progress.clone();
@@ -138,11 +152,6 @@ pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<
     let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
     let part = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
     session.events.part(part, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
-    let tokens = session.tokens(plan.streams).await?;
-    let connections = match open(session, &tokens, plan.clamp).await {
-        Ok(connections) => connections,
-        Err(reason) => return Ok(Outcome::failed(reason)),
-    };
     let request = Request::Pass(PassRequest {
         direction: plan.direction,
         tokens,
