@@ -17,7 +17,7 @@ Examples:
   on the PC:    weaklink run nas.local
   without NAS:  weaklink run --local
 
-Exit codes: 0 healthy or information only, 1 a finding that costs speed,
+Exit codes: 0 healthy or information only, 1 a fault or a finding that costs speed,
 2 could not measure or decide, or wrong use, 130 interrupted.")]
 pub struct Cli {
     /// What to do.
@@ -32,7 +32,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run the whole diagnosis from the PC and print the verdict
     Run(Box<RunArgs>),
-    /// Find the largest packet of each direction, who limits it and what to change; about two seconds
+    /// Find the largest packet of each direction, who limits it and what to change; seconds
     Mtu(Box<MtuArgs>),
     /// Judge a saved report again with the rules of this version
     Judge(JudgeArgs),
@@ -153,7 +153,7 @@ Examples:
   weaklink mtu nas.local                    each direction, with `weaklink serve` running on the NAS
   weaklink mtu nas.local --trace            every probe
   weaklink mtu nas.local --gain             also what jumbo frames gain in rate and processor time
-  sudo weaklink mtu nas.local --lldp        also asks the switch for its largest frame (35 s)
+  sudo weaklink mtu nas.local --lldp        also hears what the switch says of its port (35 s more)
   weaklink mtu nas.local --no-agent         what this end can know alone: ping, and the NAS's SMB, NFS and SSH ports
   weaklink mtu fe80::1%eth0 --no-agent      IPv6, link-local
 
@@ -259,7 +259,7 @@ Examples:
   weaklink judge report.json --json   the whole document with fresh findings and verdict
   weaklink judge - < report.json      reads standard input")]
 pub struct JudgeArgs {
-    /// A report that `weaklink run --json` or `-o` saved; - for standard input
+    /// A report that `weaklink run` or `mtu` saved with --json or -o; - for standard input
     #[arg(value_name = "REPORT.json")]
     pub report: PathBuf,
     /// Print the document as JSON
@@ -278,7 +278,7 @@ Examples:
   weaklink report report.json --trace             with every probe of the path MTU
   weaklink report report.json --format markdown   for a ticket")]
 pub struct ReportArgs {
-    /// A report that `weaklink run --json` or `-o` saved; - for standard input
+    /// A report that `weaklink run` or `mtu` saved with --json or -o; - for standard input
     #[arg(value_name = "REPORT.json")]
     pub report: PathBuf,
     /// text, markdown or json

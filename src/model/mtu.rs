@@ -123,7 +123,7 @@ impl PathMtu {
     pub fn is_told(&self) -> bool {
         match self.limited_by {
             Limiter::LocalInterface => true,
-            Limiter::Router { next_hop_mtu, .. } => next_hop_mtu <= self.mtu,
+            Limiter::Router { next_hop_mtu, .. } => next_hop_mtu.0 > 0 && next_hop_mtu <= self.mtu,
             Limiter::Silent => false,
         }
     }

@@ -132,6 +132,8 @@ impl Shared {
             drop(turn);
             match result {
                 Ok(_) => return Sending::Gone,
+                // Sending it again would only fill the queue once more.
+                Err(error) if udp::is_queue_full(&error) => return Sending::Gone,
                 Err(error) => too_large = udp::is_too_large(&error),
             }
             // The error may belong to an earlier datagram that a router refused: only the report tells.

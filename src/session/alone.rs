@@ -53,7 +53,7 @@ pub async fn look_alone(settings: AloneSettings, events: Events) -> Result<Run, 
     let mtu_only = Measurements::none("`weaklink mtu` looks at the path MTU only");
     document.measurements = Measurements { link: Outcome::skipped(NO_AGENT), mtu: Outcome::skipped(NO_AGENT), ..mtu_only };
     let (target, family) = (settings.target.clone(), settings.family);
-    events.part(Step::Connect, format!("looking up {target}"), Duration::from_millis(100), None);
+    events.part(Step::Connect, format!("looking up {}", target.host), Duration::from_millis(100), None);
     let addresses = blocking(move || resolve(&target, family)).await?;
     events.tell(Event::Begin { expected: ECHO + SERVICE + settings.lldp });
     // Without a conversation nothing tells which address is the right one: the first is what other programs would take.

@@ -11,9 +11,9 @@ use crate::wire::hello::DEFAULT_PORT;
 /// The time for one address to answer.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The largest segment of the control connection: small enough for every path that carries IPv6
-/// (1,280 bytes) less headers and options, so that the control connection survives a black hole.
-const CONTROL_MSS: u32 = 1200;
+/// The largest segment of the control connection, so that it survives a black hole: with its headers it fits the 576 bytes that every
+/// IPv4 host must take in (RFC 791). Its messages are a few kilobytes, so their number does not matter.
+const CONTROL_MSS: u32 = 512;
 
 /// A host as typed, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +102,8 @@ pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, Sessi
     if addresses.is_empty() {
         let what = match family {
             Family::Any => "the name has no address",
-            Family::V4 => "it has no IPv4 address",
-            Family::V6 => "it has no IPv6 address",
+            Family::V4 => "it has no IPv4 address, and -4 asks for one",
+            Family::V6 => "it has no IPv6 address, and -6 asks for one",
         };
         return Err(fault(std::io::Error::new(ErrorKind::NotFound, what)));
     }
@@ -131,7 +131,16 @@ pub fn reach(target: &Target, family: Family) -> Result<TcpStream, SessionError>
             SessionError::Silent { address: address_text, port: address.port(), seconds: CONNECT.as_secs() }
         }
         ErrorKind::ConnectionRefused => SessionError::Refused { address: address_text },
-        _ => SessionError::Connect { address: address_text, error },
+        kind => {
+            // The error names the act and the address, as the sentence around it does.
+            let text = error.to_string();
+            let text = text.strip_prefix(&format!("failed to connect to {address}: ")).unwrap_or(&text);
+            let advice = match kind {
+                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "; is the address right, and the NAS on?",
+                _ => "",
+            };
+            SessionError::Connect { address: address_text, error: std::io::Error::new(kind, format!("{text}{advice}")) }
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! An ear for the switch beside everything else: LLDP frames come every 30 s, so whoever runs that long hears one for nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
@@ -18,6 +18,7 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 pub struct Listening {
     task: JoinHandle<Outcome<Vec<Neighbour>>>,
     stop: Stop,
+    start: Instant,
 }
 
 impl Listening {
@@ -32,7 +33,7 @@ impl Listening {
             }
             crate::link::listen(&ports, LONGEST, &flag)
         }));
-        Self { task, stop }
+        Self { task, stop, start: Instant::now() }
     }
 
     /// What was heard, after waiting at most `wait` for ports that have heard nothing.
@@ -41,7 +42,13 @@ impl Listening {
             return heard.unwrap_or_else(|_| broke());
         }
         self.stop.set();
-        (&mut self.task).await.unwrap_or_else(|_| broke())
+        match (&mut self.task).await {
+            Ok(Outcome::Skipped(_)) if self.start.elapsed() >= LISTEN => Outcome::skipped(format!(
+                "no LLDP, CDP or LACP frame came in {} s: the switch does not send them, or they are turned off there",
+                self.start.elapsed().as_secs()
+            )),
+            heard => heard.unwrap_or_else(|_| broke()),
+        }
     }
 }
 

@@ -48,6 +48,7 @@ pub fn measure(output: &OutputArgs, trace: Trace, work: impl AsyncFnOnce(Events)
         Err(exit) => return exit,
     };
     let interrupt = Stop::new();
+    let stopped = interrupt.clone();
     let progress = Progress::new(output.quiet);
     let events = {
         let progress = progress.clone();
@@ -57,7 +58,8 @@ pub fn measure(output: &OutputArgs, trace: Trace, work: impl AsyncFnOnce(Events)
         stop_on_signal(interrupt);
         work(events).await
     });
-    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    // Whoever interrupts does not wait for a connection that nobody answers.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(if stopped.is_set() { 200 } else { 2000 }));
     progress.clear();
     match result {
         Ok(run) => finish(output, trace, run),

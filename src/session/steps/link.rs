@@ -67,7 +67,7 @@ pub async fn neighbours_at_agent(session: &mut AgentSession, wait: Duration) -> 
 pub async fn neighbours(session: &mut ClientSession, document: &mut Document) -> Result<(), SessionError> {
     let wait = session.settings.lldp;
     if !wait.is_zero() {
-        session.events.part(Step::Link, "what the switches say of their ports (LLDP)", wait, None);
+        session.events.part(Step::Link, "waiting for what the switches say of their ports (LLDP)", wait, None);
     }
     let ours = session.listening.take();
     let ours = tokio::spawn(async move {

@@ -121,8 +121,15 @@ fn clamp(section: &MtuSection, document: &Document, v6: bool) -> Option<u32> {
     // A sender's own interface is no limit of the path: TCP knows it.
     let beyond = |found: &&PathMtu| found.limited_by != Limiter::LocalInterface;
     let path = paths.into_iter().flatten().filter(beyond).map(|found| found.mtu).min()?;
-    let links = document.measurements.link.measured()?;
-    let own = |role| links.of(role).measured().and_then(HostLink::top).and_then(|top| top.mtu.measured()).map(|mtu| mtu.value);
-    let ends: Mtu = [own(Role::Pc), own(Role::Nas)].into_iter().flatten().min()?;
+    let links = document.measurements.link.measured();
+    let own = |role| {
+        let top = links.and_then(|links| links.of(role).measured()).and_then(HostLink::top);
+        top.and_then(|top| top.mtu.measured()).map(|mtu| mtu.value)
+    };
+    // What an interface lets out is known from the search where the system does not tell it.
+    let lets_out = |found: Option<&PathMtu>| found.map(|found| found.ceiling);
+    let pc = own(Role::Pc).or_else(|| lets_out(section.upload.measured().or(echo)));
+    let nas = own(Role::Nas).or_else(|| lets_out(section.download.measured()));
+    let ends: Mtu = [pc, nas].into_iter().flatten().min()?;
     (path < ends).then(|| path.0.saturating_sub(headers(v6)))
 }

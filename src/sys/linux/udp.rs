@@ -52,6 +52,11 @@ pub fn report_destination(socket: &UdpSocket) -> io::Result<()> {
     }
 }
 
+/// Whether sending failed because a queue of this host was full, or the device dropped the datagram at once.
+pub fn is_queue_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
 /// Whether sending failed because the datagram was too large.
 pub fn is_too_large(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMSGSIZE)

@@ -24,6 +24,11 @@ pub fn report_destination(_socket: &UdpSocket) -> io::Result<()> {
     unsupported("learn the destination of a datagram")
 }
 
+/// Whether sending failed because a queue of this host was full; not told here.
+pub fn is_queue_full(_error: &io::Error) -> bool {
+    false
+}
+
 /// Whether sending failed because the datagram was too large; not told here.
 pub fn is_too_large(_error: &io::Error) -> bool {
     false
