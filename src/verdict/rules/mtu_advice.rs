@@ -137,11 +137,12 @@ pub(super) fn both_ways(seen: &Seen<'_>, sizes: &Sizes, routed: bool) -> Vec<Str
     out
 }
 
-/// What TCP of an end does when its large packets vanish.
-pub(super) fn probing(seen: &Seen<'_>, role: Role) -> Option<String> {
+/// What TCP of an end does when its large packets vanish; what was seen to go on does not hang.
+pub(super) fn probing(seen: &Seen<'_>, role: Role, goes_on: bool) -> Option<String> {
     let end = role.title();
     let setting = seen.doc.hosts.of(role).measured()?.tcp.measured()?.mtu_probing?;
     Some(match setting {
+        0 if goes_on => return None,
         0 => format!("The {end}'s TCP does not try smaller packets by itself (tcp_mtu_probing 0): its transfers hang."),
         1 => format!(
             "The {end}'s TCP tries smaller packets after some timeouts (tcp_mtu_probing 1): its transfers recover, but slowly."

@@ -8,7 +8,7 @@ use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
 use crate::model::finding::Where;
 use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
 use crate::model::{Direction, Role};
-use crate::units::Mtu;
+use crate::units::{BitRate, Mtu};
 
 const CODE: &str = "network.mtu-black-hole";
 
@@ -58,7 +58,7 @@ pub(in super::super) fn holes<'a>(seen: &Seen<'a>) -> Vec<Hole<'a>> {
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let holes = holes(seen);
     if holes.is_empty() {
-        return without_agent(seen).into_iter().collect();
+        return by_streams(seen).or_else(|| without_agent(seen)).into_iter().collect();
     }
     let ranked = ranked(seen, &holes);
     let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).weight(1.0, 1);
@@ -72,7 +72,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     hit = with_suspects(hit, ranked);
     for hole in &holes {
         hit.evidence.extend(by_size(hole));
-        hit.evidence.extend(probing(seen, hole.way.sender()));
+        hit.evidence.extend(probing(seen, hole.way.sender(), goes_on(seen, hole.way)));
     }
     let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
     let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
@@ -155,7 +155,7 @@ fn with_stream(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
     let Some(mtu) = seen.doc.measurements.mtu.measured() else { return hit };
     // A stream in the direction that is well tells nothing about the other.
     let tried = |stream: &&SegmentStream| holes.iter().any(|hole| hole.way == stream.direction);
-    let Some(stream) = mtu.unclamped.measured().filter(tried) else { return hit };
+    let Some(stream) = full_size(seen, mtu).filter(tried) else { return hit };
     let clamped = clamped(mtu, stream.direction);
     let fits = clamped.map(|fits| fits.goodput_bps).or(seen.way(stream.direction).rate());
     let text = contrast(stream, clamped, holes);
@@ -163,13 +163,64 @@ fn with_stream(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
         // Nothing arrives with small packets either: the size is not what stops it.
         return hit.shows(text);
     }
-    let stalls = fits.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64());
-    if stalls {
+    if stalls(stream, fits) {
         return hit.also(Some(text));
     }
     // The ends find out by themselves (MTU probing): the fault stays, the stall does not.
     hit.explains = Explains::Fault;
     hit.shows(text)
+}
+
+/// The stream with full-size segments. One whose packets fit what passes proves nothing, and disproves nothing: the sender
+/// had learnt the size meanwhile.
+pub(in super::super) fn full_size<'a>(seen: &Seen<'_>, mtu: &'a MtuSection) -> Option<&'a SegmentStream> {
+    let larger = |stream: &&SegmentStream| match (stream.packet, seen.path(stream.direction)) {
+        (Some(packet), Some(path)) => packet > path.mtu,
+        _ => true,
+    };
+    mtu.unclamped.measured().filter(larger)
+}
+
+fn stalls(stream: &SegmentStream, fits: Option<BitRate>) -> bool {
+    fits.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64())
+}
+
+/// Whether a stream with full-size segments goes on in this direction, for all that vanishes.
+fn goes_on(seen: &Seen<'_>, way: Direction) -> bool {
+    let mtu = seen.doc.measurements.mtu.measured();
+    let stream = mtu.and_then(|mtu| full_size(seen, mtu).map(|stream| (mtu, stream)));
+    stream.filter(|(_, stream)| stream.direction == way).is_some_and(|(mtu, stream)| {
+        let fits = clamped(mtu, way).map(|fits| fits.goodput_bps).or(seen.way(way).rate());
+        stream.goodput_bps.0 > 0 && !stalls(stream, fits)
+    })
+}
+
+/// A hole that the streams alone show: the search got no answer, and full-size segments stall where small ones run.
+fn by_streams(seen: &Seen<'_>) -> Option<Hit> {
+    let mtu = seen.doc.measurements.mtu.measured().filter(|_| !seen.local())?;
+    let stream = mtu.unclamped.measured()?;
+    let way = stream.direction;
+    let fits = clamped(mtu, way).filter(|fits| fits.goodput_bps.0 > 0)?;
+    let larger = stream.packet.zip(fits.packet).is_none_or(|(large, small)| large > small);
+    if seen.path(way).is_some() || !larger || !stalls(stream, Some(fits.goodput_bps)) {
+        return None;
+    }
+    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(way).weight(0.9, 1).shows(contrast(stream, Some(fits), &[]));
+    let echo = mtu.echo.measured().map(|echo| &echo.path).filter(|path| !path.is_told());
+    if let Some(path) = echo {
+        hit = hit.also(Some(format!("ICMP echo: requests up to {} bytes are answered, larger ones vanish without a message.", path.mtu)));
+        let both = stream.packet.unwrap_or(path.ceiling);
+        hit = with_suspects(hit, ranked(seen, &[Hole { way, path, both }]));
+    }
+    let why = mtu.of(way).why().unwrap_or("it was not tried");
+    hit.evidence.push(format!("{} was not searched by UDP: {}.", way.arrow(), why.trim().trim_end_matches('.')));
+    hit.evidence.extend(probing(seen, way.sender(), false));
+    let wanted = stream.packet.unwrap_or(Mtu::ETHERNET);
+    let passes = echo.map(|path| path.mtu).or(fits.packet).unwrap_or(Mtu::ETHERNET).min(wanted);
+    let routed = echo.is_some_and(|path| path.location.measured().is_some_and(is_routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, wanted), routed));
+    hit.advice.push("Let the agent's UDP port pass the firewalls of both hosts and run `weaklink mtu` again: then the size is found to the byte, each way by itself.".to_owned());
+    Some(hit)
 }
 
 /// The stream with segments that fit, in this direction.
@@ -258,7 +309,7 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
     hit = with_suspects(hit, ranked(seen, &[hole]));
     // One end alone is never quite sure.
     hit.kinds = 1;
-    hit.evidence.extend(probing(seen, Role::Pc));
+    hit.evidence.extend(probing(seen, Role::Pc, false));
     hit.evidence.push("One end sees this alone: which direction drops what is told by `weaklink serve` on the NAS.".to_owned());
     let routed = echo.location.measured().is_some_and(is_routed);
     hit.advice.extend(both_ways(seen, &Sizes::new(echo.mtu, own), routed));

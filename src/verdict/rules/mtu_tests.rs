@@ -117,6 +117,44 @@ fn the_contrast_of_two_streams_stands_in_the_sentence() {
 }
 
 #[test]
+fn a_stream_whose_packets_fit_proves_and_disproves_nothing() {
+    let mut doc = hole_both(1500);
+    let silent = is(&doc, "network.mtu-black-hole");
+    section(&mut doc).unclamped = stream(Download, 1500, 400);
+    section(&mut doc).clamped = stream(Download, 1500, 331);
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!(judged, silent);
+    says(&judged, &["transfers hang"]);
+    assert!(judged.verdict.next.is_none() && !judged.verdict.sentence.contains("moved"), "{}", judged.verdict.sentence);
+    // Where a full-size stream goes on nothing hangs.
+    section(&mut doc).unclamped = stream(Download, 9000, 400);
+    let judged = is(&doc, "network.mtu-black-hole");
+    let evidence = &judged.findings[0].evidence;
+    assert!(!evidence.iter().any(|line| line.starts_with("The NAS's TCP") && line.contains("hang")), "{evidence:?}");
+}
+
+#[test]
+fn where_udp_is_blocked_the_streams_are_the_proof() {
+    let mut doc = mtu_only(2_500, 9000);
+    let blocked = "UDP port 7477 is blocked";
+    let mtu = section(&mut doc);
+    (mtu.upload, mtu.download) = (Outcome::failed(blocked), Outcome::failed(blocked));
+    let echo = short_path(1500, 9000, Limiter::Silent);
+    mtu.echo = mtu_alone(9000, echo).measurements.mtu.measured().unwrap().echo.clone();
+    is(&doc, "inconclusive.mtu-unknown");
+    section(&mut doc).unclamped = stream(Download, 9000, 0);
+    section(&mut doc).clamped = stream(Download, 1500, 304);
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!((judged.verdict.direction, judged.verdict.confidence), (Some(Download), Confidence::High));
+    says(&judged, &["304 MB/s with packets of 1500 bytes", "UDP port 7477 is blocked", "UDP port pass the firewalls"]);
+    section(&mut doc).echo = Outcome::failed("no answer");
+    is(&doc, "network.mtu-black-hole");
+    // Small packets stall too: the size is not proven.
+    section(&mut doc).clamped = stream(Download, 1500, 0);
+    is(&doc, "inconclusive.mtu-unknown");
+}
+
+#[test]
 fn a_routed_path_names_the_routers_between_which_it_happens() {
     for (reached, missing, words) in [
         (2, Some(3), "behind the router 10.0.2.1 (hop 2), on the way to the router 10.0.3.1 (hop 3)"),
