@@ -3,10 +3,10 @@
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
-use super::mtu_advice::{Sizes, both_ways, probing};
-use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
+use super::mtu_advice::{Between, Sizes, both_ways, lasting, probing};
+use super::mtu_suspects::{LIKELY, SURE, Suspect, is_routed, suspects, typical};
 use crate::model::finding::Where;
-use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
+use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath, ServiceProbe};
 use crate::model::{Direction, Role};
 use crate::units::{BitRate, Mtu};
 
@@ -69,6 +69,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let before = hit.kinds;
     hit = with_stream(seen, hit, &holes);
     let proven = hit.kinds > before || ranked.iter().any(|suspect| suspect.weight >= SURE);
+    let told = told(&ranked);
     hit = with_suspects(hit, ranked);
     for hole in &holes {
         hit.evidence.extend(by_size(hole));
@@ -77,7 +78,8 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
     let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
     let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
-    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), told.unwrap_or(Between::new(routed))));
+    lasting(&mut hit.advice);
     if holes.iter().all(lossy) && !proven {
         // A path that loses everything now and then makes any size look too large.
         hit.weight = 0.5;
@@ -93,21 +95,36 @@ fn ranked(seen: &Seen<'_>, holes: &[Hole<'_>]) -> Vec<Suspect> {
             ranked.push(suspect);
         }
     }
+    // What a size mostly is says nothing more where somebody was found; several directions have one reason.
+    let smallest = holes.iter().min_by_key(|hole| hole.path.mtu);
+    if !ranked.iter().any(|suspect| suspect.weight >= SURE) {
+        ranked.extend(smallest.and_then(|hole| typical(seen, hole)));
+    }
     ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     ranked
+}
+
+/// Whether a layer of a host is surely to blame, and what mends it known: then no switch is.
+fn told(ranked: &[Suspect]) -> Option<Between> {
+    let first = ranked.first().filter(|first| first.weight >= SURE && first.mend.is_some())?;
+    (first.place != Where::Path).then_some(Between::Told)
 }
 
 /// What the suspects add: the place, evidence, and what mends them.
 fn with_suspects(mut hit: Hit, ranked: Vec<Suspect>) -> Hit {
     hit.place = blamed(&ranked);
     for (at, suspect) in ranked.iter().take(MOST).enumerate() {
-        let word = if at == 0 && suspect.weight >= SURE { "Most likely" } else { "Possible" };
+        let word = match at {
+            0 if suspect.weight >= SURE => "Most likely",
+            0 if suspect.weight >= LIKELY => "Likely",
+            _ => "Possible",
+        };
         let text = if suspect.weight < 0.5 { suspect.text.clone() } else { format!("{word}: {}", suspect.text) };
         hit = if suspect.weight >= SURE { hit.also(Some(text)) } else { hit.shows(text) };
     }
     let sure = ranked.iter().filter(|suspect| suspect.weight >= SURE);
     hit.advice.extend(sure.filter_map(|suspect| suspect.mend.clone()).take(2));
-    hit.title = ranked.into_iter().next().filter(|first| first.weight >= SURE).and_then(|first| first.title);
+    hit.title = ranked.into_iter().next().filter(|first| first.weight >= LIKELY).and_then(|first| first.title);
     hit
 }
 
@@ -134,12 +151,9 @@ fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
                 word.address, word.next_hop_mtu
             ),
         };
-        format!(
-            "{way}: packets up to {} bytes pass, {how}, though the PC's MTU is {} and the NAS's {}.",
-            hole.path.mtu,
-            mtu(Role::Pc),
-            mtu(Role::Nas)
-        )
+        let (pc, nas) = (mtu(Role::Pc), mtu(Role::Nas));
+        let ends = if pc == nas { format!("both ends have an MTU of {pc}") } else { format!("the PC's MTU is {pc} and the NAS's {nas}") };
+        format!("{way}: packets up to {} bytes pass, {how}, though {ends}.", hole.path.mtu)
     };
     match holes {
         [one, two] if said("", one) == said("", two) => {
@@ -218,7 +232,8 @@ fn by_streams(seen: &Seen<'_>) -> Option<Hit> {
     let wanted = stream.packet.unwrap_or(Mtu::ETHERNET);
     let passes = echo.map(|path| path.mtu).or(fits.packet).unwrap_or(Mtu::ETHERNET).min(wanted);
     let routed = echo.is_some_and(|path| path.location.measured().is_some_and(is_routed));
-    hit.advice.extend(both_ways(seen, &Sizes::new(passes, wanted), routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, wanted), Between::new(routed)));
+    lasting(&mut hit.advice);
     hit.advice.push("Let the agent's UDP port pass the firewalls of both hosts and run `weaklink mtu` again: then the size is found to the byte, each way by itself.".to_owned());
     Some(hit)
 }
@@ -268,36 +283,42 @@ fn by_size(hole: &Hole<'_>) -> Option<String> {
     })
 }
 
-/// A hole that one end alone sees: large echo requests stay unanswered, and a service does not acknowledge a full segment.
+/// The services that did not acknowledge a segment in a packet above `passes`, and whether another one did.
+fn stuck(probes: &[ServiceProbe], passes: Mtu) -> (Vec<(String, Mtu, &ServicePath)>, bool) {
+    let tried = probes.iter().filter_map(|probe| {
+        let path = probe.result.measured()?;
+        let packet = path.packet.filter(|packet| *packet > passes)?;
+        Some((probe.service.clone().unwrap_or_else(|| format!("port {}", probe.port)), packet, path))
+    });
+    let (took, stuck): (Vec<_>, Vec<_>) = tried.partition(|(_, _, path)| path.acknowledged);
+    (stuck, !took.is_empty())
+}
+
+/// A hole that one end alone sees: large echo requests stay unanswered, and a service does not acknowledge a full segment;
+/// where no ping is answered at all, two services that agree.
 fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
     let mtu = seen.doc.measurements.mtu.measured()?;
     if seen.local() || Direction::BOTH.iter().any(|way| mtu.of(*way).measured().is_some()) {
         return None;
     }
-    let echo = &mtu.echo.measured()?.path;
-    let own = seen.end(Role::Pc).mtu.unwrap_or(echo.ceiling);
-    if echo.is_told() || echo.mtu >= own {
-        return None;
-    }
-    let probes = mtu.services.measured()?;
-    let stuck: Vec<(String, Mtu, &ServicePath)> = probes
-        .iter()
-        .filter_map(|probe| {
-            let path = probe.result.measured()?;
-            let packet = path.packet.filter(|packet| *packet > echo.mtu && !path.acknowledged)?;
-            Some((probe.service.clone().unwrap_or_else(|| format!("port {}", probe.port)), packet, path))
-        })
-        .collect();
+    let echo = mtu.echo.measured().map(|echo| &echo.path);
+    let (stuck, took) = stuck(mtu.services.measured()?, echo.map_or(Mtu(0), |path| path.mtu));
     // Where another service acknowledges such a segment, it is that service which does not.
-    let passes = |path: &ServicePath| path.acknowledged && path.packet.is_some_and(|packet| packet > echo.mtu);
-    if stuck.is_empty() || probes.iter().filter_map(|probe| probe.result.measured()).any(passes) {
+    let enough = if echo.is_some() { 1 } else { 2 };
+    if took || stuck.len() < enough {
         return None;
     }
-    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(Direction::Upload).weight(1.0, 0);
-    hit = hit.also(Some(format!(
-        "ICMP echo: requests up to {} bytes are answered, larger ones stay without an answer or a message, though the PC's MTU is {own}.",
-        echo.mtu
-    )));
+    let largest = stuck.iter().map(|(_, packet, _)| *packet).max().unwrap_or_default();
+    let own = seen.end(Role::Pc).mtu.unwrap_or(echo.map_or(largest, |path| path.ceiling));
+    let hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(Direction::Upload).weight(1.0, 0);
+    let mut hit = match echo {
+        Some(path) if path.is_told() || path.mtu >= own => return None,
+        Some(path) => hit.shows(format!(
+            "ICMP echo: requests up to {} bytes are answered, larger ones stay without an answer or a message, though the PC's MTU is {own}.",
+            path.mtu
+        )),
+        None => hit.shows("Small packets of TCP pass, and no ping is answered, which says nothing about the size: the NAS or a firewall drops pings."),
+    };
     for (name, packet, path) in &stuck {
         let text = format!(
             "{name}: the connection opens, and a segment in a packet of {packet} bytes was not acknowledged within {} ({} times sent again).",
@@ -305,13 +326,23 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
         );
         hit = hit.shows(text);
     }
-    let hole = Hole { way: Direction::Upload, path: echo, both: own };
-    hit = with_suspects(hit, ranked(seen, &[hole]));
+    let mut between = Between::Subnet;
+    if let Some(path) = echo {
+        let ranked = ranked(seen, &[Hole { way: Direction::Upload, path, both: own }]);
+        between = told(&ranked).unwrap_or(Between::new(path.location.measured().is_some_and(is_routed)));
+        hit = with_suspects(hit, ranked);
+    }
     // One end alone is never quite sure.
     hit.kinds = 1;
     hit.evidence.extend(probing(seen, Role::Pc, false));
     hit.evidence.push("One end sees this alone: which direction drops what is told by `weaklink serve` on the NAS.".to_owned());
-    let routed = echo.location.measured().is_some_and(is_routed);
-    hit.advice.extend(both_ways(seen, &Sizes::new(echo.mtu, own), routed));
+    let passes = echo.map_or(Mtu::ETHERNET, |path| path.mtu);
+    if passes < own {
+        hit.advice.extend(both_ways(seen, &Sizes::new(passes, own), between));
+        lasting(&mut hit.advice);
+    }
+    if echo.is_none() {
+        hit.advice.push("Run `weaklink serve` on the NAS and `weaklink mtu` with its code on the PC: then the size that passes is found to the byte.".to_owned());
+    }
     Some(hit)
 }
