@@ -163,7 +163,7 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
         lane: None,
         rate_bps: rate,
         confidence,
-        sentence: sentence::fault(hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
+        sentence: sentence::fault(seen, hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
         next,
         ruled_out: sentence::ruled_out(seen, &[], answers, hit.code),
         code,
