@@ -11,6 +11,13 @@ use crate::model::{Direction, Document, Outcome};
 /// The findings that the first screen has room for.
 const FIRST_FINDINGS: usize = 3;
 
+/// The lines of advice about the path MTU that the first screen and the last block have room for: what is to blame, both ways to
+/// one size, and what commands need.
+const FIRST_ADVICE: usize = 4;
+
+/// A verdict's sentences at the end of a report about the path MTU go on while they have less columns than these.
+const LAST_WORDS: usize = 160;
+
 /// Said wherever a network was not tested.
 pub(super) const NO_NETWORK: &str = "This was a local run: both ends are one machine and the data went over loopback, which is no network. \
      The figures are not evidence about a cable, a port or a switch.";
@@ -24,7 +31,7 @@ const MAX_LANES: usize = 8;
 /// What an owner needs, on one screen.
 pub(super) fn first_screen(document: &Document, view: &mut View) {
     match &document.verdict {
-        Some(verdict) => view.blocks.push(lead(verdict)),
+        Some(verdict) => view.blocks.push(lead(document, verdict)),
         None => view.note(Tone::Plain, "No verdict yet: `weaklink judge FILE` judges a saved report."),
     }
     if document.plan.local {
@@ -36,7 +43,12 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
         ladders(document, view);
         asked_for(document, view);
     }
-    let items = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
+    let mut items: Vec<_> = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
+    if let (Some(item), true) = (items.first_mut(), document.plan.scope.is_mtu()) {
+        // Which of the ways is the better one nobody but the reader knows.
+        let advice = mending(document).into_iter().skip(1);
+        item.lines.extend(advice.map(|text| (String::new(), text)));
+    }
     view.items(items);
     let more = document.findings.len().saturating_sub(FIRST_FINDINGS);
     if more > 0 {
@@ -116,14 +128,42 @@ fn why_not(document: &Document, kind: LaneKind, direction: Direction) -> Option<
 /// The verdict once more, where a terminal stops scrolling.
 pub(super) fn last_words(document: &Document, view: &mut View) {
     if let Some(verdict) = &document.verdict {
-        let (tone, sentence) = sentence(verdict);
-        view.blocks.push(Block::Close { tone, sentence, code: verdict.code.to_string() });
+        let (tone, mut sentence) = sentence(document, verdict);
+        if document.plan.scope.is_mtu() {
+            sentence = beginning(&sentence, LAST_WORDS);
+        }
+        view.blocks.push(Block::Close { tone, sentence, advice: mending(document), code: verdict.code.to_string() });
     }
 }
 
+/// What to do about the fault that the verdict names, as far as a screen has room.
+fn mending(document: &Document) -> Vec<String> {
+    let Some(verdict) = document.verdict.as_ref().filter(|verdict| verdict.status == Status::Bottleneck) else {
+        return Vec::new();
+    };
+    let first = document.findings.first().filter(|finding| finding.code == verdict.code && finding.severity > Severity::Info);
+    let most = if document.plan.scope.is_mtu() { FIRST_ADVICE } else { 1 };
+    first.into_iter().flat_map(|finding| finding.advice.iter().take(most).cloned()).collect()
+}
+
+/// The first sentences of a text: one at least, and no further one once there are `enough` columns.
+fn beginning(text: &str, enough: usize) -> String {
+    let ends = text.match_indices(". ").filter(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
+    let mut last = None;
+    for (at, _) in ends {
+        if last.is_some() && at >= enough {
+            break;
+        }
+        last = Some(at + 1);
+    }
+    if text.len() <= enough { text.to_owned() } else { last.and_then(|at| text.get(..at)).unwrap_or(text).to_owned() }
+}
+
 /// The verdict's sentence, which begins with its status.
-fn sentence(verdict: &Verdict) -> (Tone, String) {
+fn sentence(document: &Document, verdict: &Verdict) -> (Tone, String) {
     let (word, tone) = match verdict.status {
+        // Where nothing was asked for but the path MTU there is no rate that could be a bottleneck.
+        Status::Bottleneck if document.plan.scope.is_mtu() => ("Fault", Tone::Bad),
         Status::Bottleneck => ("Bottleneck", Tone::Bad),
         Status::Healthy => ("Healthy", Tone::Good),
         Status::Inconclusive => ("Inconclusive", Tone::Warning),
@@ -133,8 +173,8 @@ fn sentence(verdict: &Verdict) -> (Tone, String) {
     (tone, if begins { said.to_owned() } else { format!("{word}: {said}") })
 }
 
-fn lead(verdict: &Verdict) -> Block {
-    let (tone, sentence) = sentence(verdict);
+fn lead(document: &Document, verdict: &Verdict) -> Block {
+    let (tone, sentence) = sentence(document, verdict);
     let mut facts = vec![verdict.code.to_string()];
     facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
     if verdict.direction.is_some() || verdict.status == Status::Bottleneck {
@@ -142,7 +182,7 @@ fn lead(verdict: &Verdict) -> Block {
     }
     facts.extend(verdict.lane.map(|lane| format!("lane {}", lane.word())));
     facts.extend(verdict.rate_bps.map(|rate| match rate.0 {
-        0 => "no data passes".to_owned(),
+        0 => standstill(document),
         _ => format!("{rate} = {}", rate.bytes()),
     }));
     facts.push(format!("confidence {}", confidence(verdict.confidence)));
@@ -156,6 +196,15 @@ fn lead(verdict: &Verdict) -> Block {
         lines.push(format!("Next limit: {}, {}{gain}.", next.what, next.rate_bps.bytes()));
     }
     Block::Lead { tone, sentence, lines }
+}
+
+/// Nothing arrived, for as long as it was tried.
+fn standstill(document: &Document) -> String {
+    let stream = document.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
+    stream.filter(|stream| stream.goodput_bps.0 == 0).map_or_else(
+        || "no data passes".to_owned(),
+        |stream| format!("no data in the first {}", stream.elapsed_us),
+    )
 }
 
 const fn confidence(confidence: Confidence) -> &'static str {
@@ -314,6 +363,15 @@ pub(super) fn run(document: &Document, view: &mut View) {
 mod tests {
     use super::*;
     use crate::units::BitRate;
+
+    #[test]
+    fn the_last_words_are_whole_sentences() {
+        let text = "Fault: large packets vanish. Both ways 1.5 GB pass. A third one.";
+        assert_eq!(beginning(text, 10), "Fault: large packets vanish.");
+        assert_eq!(beginning(text, 55), "Fault: large packets vanish. Both ways 1.5 GB pass.");
+        assert_eq!(beginning(text, 500), text);
+        assert_eq!(beginning("Healthy", 3), "Healthy");
+    }
 
     #[test]
     fn a_gain_is_told_in_per_cent_or_times() {

@@ -18,7 +18,10 @@ const MAX_GROUPS: usize = 64;
 /// How the reason begins that stands where a report of an earlier version has nothing: it is no news in a list.
 const EARLIER: &str = "the report is of an earlier version of weaklink";
 /// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
-const NOT_ASKED: [&str; 2] = ["`weaklink mtu` looks at the path MTU only", "`weaklink run` leaves this to `weaklink mtu`"];
+const NOT_ASKED: [(&str, &str); 2] = [
+    ("`weaklink mtu` looks at the path MTU only", "throughput, CPU, disks, copies"),
+    ("`weaklink run` leaves this to `weaklink mtu`", "ICMP echo, TCP services, the gain of large packets"),
+];
 
 /// A reason and the places where it holds.
 struct Missing {
@@ -50,8 +53,14 @@ fn item(missing: &Missing) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
-    let asked = !NOT_ASKED.iter().any(|start| reason.starts_with(start));
-    let lines = if asked { vec![(String::new(), places(&missing.places))] } else { Vec::new() };
+    let asked = !NOT_ASKED.iter().any(|(start, _)| reason.starts_with(start));
+    let told = if asked {
+        places(&missing.places)
+    } else {
+        // What it is by the names of the commands' own help; the parts of each are no news.
+        NOT_ASKED.iter().find(|(start, _)| reason.starts_with(start)).map_or("", |(_, what)| what).to_owned()
+    };
+    let lines = vec![(String::new(), told)];
     Item { tone, mark: mark.to_owned(), head, lines, most: usize::MAX }
 }
 

@@ -2,7 +2,7 @@
 
 use super::machines::{ENDS, cell};
 use super::view::{Table, View, or_unknown};
-use crate::model::Document;
+use crate::model::{Document, Outcome};
 use crate::model::mtu::{
     EchoMethod, EchoPath, MtuSection, PathMtu, Probe, ProbeFate, SegmentCost, ServicePath, ServiceProbe, TcpEnd,
 };
@@ -74,20 +74,24 @@ pub(super) fn echo(echo: &EchoPath) -> Vec<(String, String)> {
         EchoMethod::RawSocket => "a raw socket (CAP_NET_RAW)",
     };
     let pieces = echo.reply_fragment.filter(|piece| *piece < echo.path.mtu);
-    let pieces = pieces.map(|piece| format!("in pieces of {piece} bytes: the way back carries no less")).unwrap_or_default();
+    let pieces = pieces.map(|piece| format!("in fragments of {piece} bytes, the MTU of the NAS's interface or of a router next to it")).unwrap_or_default();
     vec![("echo sent by".to_owned(), method.to_owned()), ("answers come back".to_owned(), pieces)]
+}
+
+/// Whether a reason says that a port is closed.
+fn closed(why: &str) -> bool {
+    ["nobody listens", "refuse"].iter().any(|word| why.contains(word))
 }
 
 /// What TCP services of the NAS say.
 pub(super) fn services(document: &Document, section: &MtuSection, view: &mut View) {
     let mut table = Table::new(&[
         "service",
-        "segments in packets of",
-        "path MTU, before",
-        "after",
-        "full segment sent",
+        "agreed on packets of",
+        "tried one of",
         "acknowledged",
-        "sent again",
+        "resent",
+        "PC's path MTU",
         "time",
     ]);
     let name = |probe: &ServiceProbe| match &probe.service {
@@ -101,9 +105,12 @@ pub(super) fn services(document: &Document, section: &MtuSection, view: &mut Vie
         let show = |f: &dyn Fn(&ServicePath) -> String| probe.result.measured().map(f).unwrap_or_default();
         table.rows.push(vec![
             name(probe),
-            cell(&probe.result, |path| path.end.granted_mss_bytes().saturating_add(headers).to_string()),
-            show(&|path| or_unknown(path.end.pmtu)),
-            show(&|path| or_unknown(path.pmtu_after)),
+            match &probe.result {
+                Outcome::Measured(path) => path.end.granted_mss_bytes().saturating_add(headers).to_string(),
+                silent if silent.why().is_some_and(closed) => "nobody listens".to_owned(),
+                Outcome::Failed(_) => "no answer".to_owned(),
+                Outcome::Skipped(_) => "not asked".to_owned(),
+            },
             show(&|path| path.packet.map_or_else(|| "none".to_owned(), |packet| packet.to_string())),
             show(&|path| match (path.packet, path.acknowledged) {
                 (None, _) => String::new(),
@@ -111,6 +118,10 @@ pub(super) fn services(document: &Document, section: &MtuSection, view: &mut Vie
                 (_, false) => "no".to_owned(),
             }),
             show(&|path| path.retransmits.to_string()),
+            show(&|path| match (path.end.pmtu, path.pmtu_after) {
+                (Some(before), Some(after)) if before != after => format!("{before}, then {after}"),
+                (before, after) => or_unknown(after.or(before)),
+            }),
             show(&|path| path.elapsed_us.to_string()),
         ]);
     }

@@ -28,7 +28,7 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     };
     let mut table = Table::new(&["direction", "largest packet", "interface allows", "limited by"]);
     for (name, path) in paths(section) {
-        table.rows.push(vec![name.to_owned(), path.mtu.to_string(), path.ceiling.to_string(), limiter(path)]);
+        table.rows.push(vec![name.to_owned(), path.mtu.to_string(), path.ceiling.to_string(), limiter(document, name, path)]);
     }
     view.table(table);
     for way in Direction::BOTH {
@@ -71,7 +71,7 @@ fn directions(document: &Document, section: &MtuSection, view: &mut View) {
             name.to_owned(),
             path.mtu.to_string(),
             path.ceiling.to_string(),
-            limiter(path),
+            limiter(document, name, path),
             path.probes.to_string(),
             if lost > 0 { format!("{lost} of {sent}") } else { String::new() },
             path.elapsed_us.to_string(),
@@ -113,7 +113,22 @@ fn directions(document: &Document, section: &MtuSection, view: &mut View) {
     }
 }
 
-fn limiter(path: &PathMtu) -> String {
+/// The end whose own interface is what a path's silence comes from, and its MTU: both are in one subnet, and what passes is what
+/// that interface takes, with some room for tags.
+fn receiver(document: &Document, name: &str, path: &PathMtu) -> Option<(Role, Mtu)> {
+    const ROOM: u32 = 18;
+    let way = Direction::BOTH.into_iter().find(|way| way.arrow() == name)?;
+    let top = document.measurements.link.measured()?.of(way.receiver()).measured()?.top()?;
+    let mtu = top.mtu.measured()?.value;
+    let fits = mtu < path.ceiling && (mtu.0..=mtu.0.saturating_add(ROOM)).contains(&path.mtu.0);
+    let direct = path.location.measured().is_none_or(|location| location.hops.is_empty());
+    (fits && direct && path.limited_by == Limiter::Silent).then_some((way.receiver(), mtu))
+}
+
+fn limiter(document: &Document, name: &str, path: &PathMtu) -> String {
+    if let Some((role, mtu)) = receiver(document, name, path) {
+        return format!("the {}'s interface, whose MTU is {mtu}", role.title());
+    }
     match &path.limited_by {
         Limiter::LocalInterface => "the sender's interface".to_owned(),
         Limiter::Router { address, next_hop_mtu } if path.is_told() => format!("router {address}, which says {next_hop_mtu}"),
@@ -155,7 +170,14 @@ fn location(document: &Document, name: &str, path: &PathMtu, view: &mut View) {
     let Some(location) = path.location.measured() else { return };
     if location.hops.is_empty() {
         if location.peer_at == Some(1) {
-            view.note(Tone::Plain, format!("{name}: no router lies between the hosts, so a switch, a cable or one of the two hosts keeps packets of {} bytes back.", location.size));
+            let who = match receiver(document, name, path) {
+                Some((role, mtu)) => format!("and the {}'s interface, whose MTU is {mtu},", role.title()),
+                None => "so a switch, a cable or one of the two hosts".to_owned(),
+            };
+            view.note(
+                Tone::Plain,
+                format!("{name}: no router lies between the hosts, {who} keeps packets of {} bytes back.", location.size),
+            );
         }
         return;
     }

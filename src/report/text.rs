@@ -66,9 +66,10 @@ impl Page {
                 self.bars_title(title, legend);
                 self.bars(bars);
             }
-            Block::Close { tone, sentence, code } => {
+            Block::Close { tone, sentence, advice, code } => {
                 self.section("Verdict");
-                self.lead(*tone, sentence, std::slice::from_ref(code));
+                let lines: Vec<String> = advice.iter().chain([code]).cloned().collect();
+                self.lead(*tone, sentence, &lines);
             }
             Block::Items(items) => self.items(items),
             Block::Facts(facts) => self.facts(facts),
@@ -209,13 +210,25 @@ impl Page {
         }
     }
 
-    /// At most so many lines, the last with a mark when more would follow.
+    /// At most so many lines, the last with a mark when more would follow: at the end of a sentence if that tells most of the
+    /// line, else between two words.
     fn cut(&self, mut lines: Vec<String>, most: usize, limit: usize) -> Vec<String> {
         if lines.len() > most {
             lines.truncate(most);
             let mark = if self.style.unicode { "…" } else { "..." };
             if let Some(last) = lines.last_mut() {
-                while columns(last) + columns(mark) > limit && last.pop().is_some() {}
+                let end = last.rfind(". ").filter(|end| end * 2 >= last.len());
+                if let Some(end) = end {
+                    last.truncate(end + 1);
+                    last.push(' ');
+                }
+                while columns(last) + columns(mark) > limit && !last.is_empty() {
+                    last.truncate(last.rfind(' ').unwrap_or(0));
+                }
+                // A bracket or a list that begins here is not told.
+                let open = last.rfind(['(', '“']).filter(|open| !last[*open..].contains([')', '”']));
+                last.truncate(open.unwrap_or(last.len()));
+                last.truncate(last.trim_end_matches([',', ';', ':']).len());
                 last.push_str(mark);
             }
         }

@@ -37,8 +37,8 @@ pub(super) enum Block {
     Facts(Vec<(String, String)>),
     /// Rows and columns.
     Table(Table),
-    /// The answer once more, for formats that are read from their end.
-    Close { tone: Tone, sentence: String, code: String },
+    /// The answer once more with what to do, for formats that are read from their end.
+    Close { tone: Tone, sentence: String, advice: Vec<String>, code: String },
 }
 
 /// How something is meant.
@@ -224,8 +224,9 @@ impl View {
                     lines.iter_mut().for_each(apply);
                 }
                 Block::Section(text) | Block::Note(_, text) => apply(text),
-                Block::Close { sentence, code, .. } => {
+                Block::Close { sentence, advice, code, .. } => {
                     apply(sentence);
+                    advice.iter_mut().for_each(apply);
                     apply(code);
                 }
                 Block::Bars { title, legend, bars } => {

@@ -3,7 +3,7 @@
 use super::limits;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::rules::{Explains, Hit, check_all, clamped};
+use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
 use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
@@ -123,7 +123,7 @@ fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2], (answer, at)
 /// What a stream of large packets, and one of packets that fit, moved where a hole was found.
 fn streams(seen: &Seen<'_>, hit: &Hit) -> (Option<BitRate>, Option<SegmentStream>) {
     let mtu = seen.doc.measurements.mtu.measured().filter(|_| hit.code == "network.mtu-black-hole");
-    let stalled = mtu.and_then(|mtu| mtu.unclamped.measured()).filter(|stream| hit.touches(stream.direction));
+    let stalled = mtu.and_then(|mtu| full_size(seen, mtu)).filter(|stream| hit.touches(stream.direction));
     let fits = mtu.zip(stalled).and_then(|(mtu, stream)| clamped(mtu, stream.direction));
     (stalled.map(|stream| stream.goodput_bps), fits.cloned())
 }
@@ -163,7 +163,7 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
         lane: None,
         rate_bps: rate,
         confidence,
-        sentence: sentence::fault(hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
+        sentence: sentence::fault(seen, hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
         next,
         ruled_out: sentence::ruled_out(seen, &[], answers, hit.code),
         code,

@@ -1,7 +1,7 @@
 //! The answer of a document about the path MTU alone, where no fault was found.
 
 use super::rank::{self, Answer};
-use super::rules::{Hit, Hole, MTU_CONSISTENT, MTU_UNKNOWN, headers, known_reason, lossy};
+use super::rules::{Hit, Hole, MTU_CONSISTENT, MTU_UNKNOWN, clamps, headers, known_reason, lossy};
 use super::seen::Seen;
 use super::sentence::{plain, ruled_out};
 use crate::model::finding::{Component, Confidence, Status, Verdict};
@@ -13,6 +13,9 @@ use crate::units::Mtu;
 /// What decides where one end alone could not.
 const WITH_AGENT: &str =
     "Run `weaklink serve` on the NAS and `weaklink mtu` with its code on the PC: both ends then count what arrives.";
+
+/// What one end alone never tries.
+const NOT_TRIED: &str = "Large TCP segments NAS → PC were not tried: that needs an agent on the NAS.";
 
 fn healthy(sure: Confidence, mut text: String) -> Verdict {
     text.insert_str(0, "Healthy: ");
@@ -84,12 +87,17 @@ fn both(seen: &Seen<'_>, up: &PathMtu, down: &PathMtu) -> Verdict {
             return verdict;
         }
     }
-    let said = if clause(up) == clause(down) {
-        format!("{} both ways{}.", carries(up, "the path"), tail(seen, up, ends))
+    let clamp = clamped(seen);
+    // Where somebody clamps TCP, the ends do not use what passes.
+    let used = if clamp.is_empty() { ends } else { [None, None] };
+    let mut said = if clause(up) == clause(down) {
+        format!("{} both ways{}.", carries(up, "the path"), tail(seen, up, used))
     } else {
         let part = |way: Direction, path: &PathMtu| format!("{}{}", carries(path, way.arrow()), tail(seen, path, [None, None]));
         format!("{}; {}.", part(Direction::Upload, up), part(Direction::Download, down))
     };
+    said.push_str(&clamp);
+    said.push_str(&small_ends(ends));
     let loses = |way, path: &PathMtu| {
         let hole = Hole { way, path: &path.clone(), both: path.mtu };
         lossy(&hole).then(|| path.loss())
@@ -108,6 +116,34 @@ fn both(seen: &Seen<'_>, up: &PathMtu, down: &PathMtu) -> Verdict {
                 "{said} But {lost} of {sent} probes that fit were lost: the path loses packets of every size, which is another fault (`weaklink run` looks for it)."
             ),
         ),
+    }
+}
+
+/// What TCP is held to by somebody on the way.
+fn clamped(seen: &Seen<'_>) -> String {
+    let why = "somebody on the way makes its segments smaller (MSS clamping), which breaks nothing";
+    match clamps(seen).as_slice() {
+        [] => String::new(),
+        [(_, up), (_, down)] if up == down => format!(" But TCP uses packets of {up} bytes only, both ways: {why}."),
+        some => {
+            let each: Vec<String> = some.iter().map(|(way, packet)| format!("{packet} bytes only {}", way.arrow())).collect();
+            format!(" But TCP uses packets of {}: {why}.", each.join(" and "))
+        }
+    }
+}
+
+/// Both ends' interfaces have less than Ethernet's size: that was set, and somebody may wonder why.
+fn small_ends(ends: [Option<Mtu>; 2]) -> String {
+    match ends {
+        [Some(pc), Some(nas)] if pc == nas && pc < Mtu::ETHERNET => {
+            let kind = known_reason(pc).map(|kind| format!(", the size of {kind}")).unwrap_or_default();
+            format!(
+                " {pc} is less than Ethernet's {}{kind}: if no VPN, tunnel or DSL line needs it, give both ends {}.",
+                Mtu::ETHERNET,
+                Mtu::ETHERNET
+            )
+        }
+        _ => String::new(),
     }
 }
 
@@ -154,10 +190,18 @@ fn named(probe: &crate::model::mtu::ServiceProbe) -> Option<(String, &ServicePat
     probe.result.measured().map(|path| (name, path))
 }
 
-/// The largest packet that a service acknowledged.
-fn acknowledged<'a>(services: &'a [(String, &ServicePath)]) -> Option<(&'a str, Mtu)> {
-    let full = services.iter().filter(|(_, path)| path.acknowledged);
-    full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).max_by_key(|(_, packet)| *packet)
+/// The largest packet that services acknowledged, and all that did.
+fn acknowledged(services: &[(String, &ServicePath)]) -> Option<(String, Mtu)> {
+    let full = || services.iter().filter(|(_, path)| path.acknowledged);
+    let most = full().filter_map(|(_, path)| path.packet).max()?;
+    let names = full().filter(|(_, path)| path.packet == Some(most)).map(|(name, _)| name.as_str());
+    Some((listed(names.collect()), most))
+}
+
+/// `a, b and c`.
+fn listed(mut names: Vec<&str>) -> String {
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} and {last}", names.join(", ")) }
 }
 
 /// Echo was answered.
@@ -166,14 +210,14 @@ fn echoed(seen: &Seen<'_>, echo: &EchoPath, services: &[(String, &ServicePath)])
     let own = seen.end(Role::Pc).mtu.unwrap_or(path.ceiling);
     let tcp = acknowledged(services);
     let seconded =
-        tcp.map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes.")).unwrap_or_default();
+        tcp.as_ref().map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes.")).unwrap_or_default();
     let pieces = echo.reply_fragment.filter(|piece| *piece < path.mtu);
     let back = pieces.map_or_else(String::new, |piece| {
         format!(
-            " The answers come back in pieces of {piece} bytes: the NAS's own interface, or a router behind it, has that size."
+            " The answers come back in fragments of {piece} bytes: the interface of the NAS, or of a router next to it, has that MTU."
         )
     });
-    let rest = "This is one packet size for both ways together; an agent on the NAS would tell them apart.";
+    let rest = "This is one packet size for both ways together, and large TCP segments NAS → PC were not tried: an agent on the NAS does both.";
     match &path.limited_by {
         _ if path.mtu < own && !path.is_told() => silent_echo(seen, path, own, services, tcp),
         Limiter::Router { address, .. } if path.mtu < path.ceiling => {
@@ -202,7 +246,7 @@ fn silent_echo(
     path: &PathMtu,
     own: Mtu,
     services: &[(String, &ServicePath)],
-    tcp: Option<(&str, Mtu)>,
+    tcp: Option<(String, Mtu)>,
 ) -> Verdict {
     if let Some((name, packet)) = tcp.filter(|(_, packet)| *packet > path.mtu) {
         return unknown(&format!(
@@ -218,7 +262,7 @@ fn silent_echo(
         Some(largest) => healthy(
             Confidence::Medium,
             format!(
-                "TCP adapts: the NAS's services ask for segments that make packets of {largest} bytes, and {} pass. Larger ones vanish without a word though the PC's MTU is {own}, so what does not agree on a size, such as large UDP packets, gets lost: give the PC an MTU of {}, or the path and the NAS {own}.",
+                "TCP adapts: the NAS's services ask for segments that make packets of {largest} bytes, and {} pass. Larger ones vanish without a message though the PC's MTU is {own}, so what does not agree on a size, such as large UDP packets, gets lost: give the PC an MTU of {}, or the path and the NAS {own}. {NOT_TRIED}",
                 path.mtu,
                 if path.mtu >= Mtu::ETHERNET { Mtu::ETHERNET } else { path.mtu }
             ),
@@ -230,23 +274,31 @@ fn silent_echo(
     }
 }
 
+/// Why no ping was answered, where a service shows that the host is there.
+fn pings(why: &str) -> String {
+    if why.contains("host is gone") { "the NAS or a firewall drops pings.".to_owned() } else { sentence(why) }
+}
+
 /// Nothing answered echo.
 fn unanswered(services: &[(String, &ServicePath)], why: &str, no_services: Option<&str>) -> Verdict {
+    let why = if services.is_empty() { sentence(why) } else { pings(why) };
     if let Some((name, packet)) = acknowledged(services) {
         let mut verdict = unknown(&format!(
-            "{name} acknowledged a packet of {packet} bytes, so PC → NAS carries that; what NAS → PC carries was not seen, as ICMP echo gave nothing: {} {WITH_AGENT}",
-            sentence(why)
+            "{name} acknowledged a packet of {packet} bytes, so PC → NAS carries that; what NAS → PC carries was not seen, as ICMP echo gave nothing: {why} {WITH_AGENT}"
         ));
         verdict.direction = Some(Direction::Download);
         return verdict;
     }
-    let stuck = services.iter().find_map(|(name, path)| path.packet.filter(|_| !path.acknowledged).map(|packet| (name, packet)));
+    let full = services.iter().filter(|(_, path)| !path.acknowledged);
+    let (names, sizes): (Vec<&str>, Vec<Mtu>) =
+        full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).unzip();
+    let stuck = sizes.into_iter().max().map(|packet| (listed(names), packet));
     let tcp = match (stuck, no_services) {
         (Some((name, packet)), _) => {
-            format!("{name} did not acknowledge a packet of {packet} bytes, which can mean that it vanished.")
+            format!("{name} did not acknowledge a packet of {packet} bytes, so it probably vanished, as small ones pass.")
         }
         (None, Some(why)) => format!("No TCP service told more: {}", sentence(why)),
         (None, None) => "No TCP service took a full segment.".to_owned(),
     };
-    unknown(&format!("ICMP echo gave nothing: {} {tcp} {WITH_AGENT}", sentence(why)))
+    unknown(&format!("ICMP echo gave nothing: {why} {tcp} {WITH_AGENT}"))
 }

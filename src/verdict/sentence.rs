@@ -76,12 +76,14 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
     text.join(" ")
 }
 
-pub(super) fn fault(hit: &Hit, clamped: Option<BitRate>) -> String {
+/// A fault; where nothing but the path MTU was asked for it is no bottleneck of anything.
+pub(super) fn fault(seen: &Seen<'_>, hit: &Hit, clamped: Option<BitRate>) -> String {
     let title = hit.code.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(hit.code, |doc| doc.title);
     let title = hit.title.as_deref().unwrap_or(title);
-    let mut text = vec![format!("Bottleneck: {title}.")];
+    let word = if seen.doc.plan.scope.is_mtu() { "Fault" } else { "Bottleneck" };
+    let mut text = vec![format!("{word}: {title}.")];
     // Where the title names the place, the evidence of that need not be said again.
-    let said = |line: &&String| hit.title.is_none() || !line.starts_with("Most likely");
+    let said = |line: &&String| hit.title.is_none() || !["Most likely", "Likely"].iter().any(|start| line.starts_with(start));
     text.extend(hit.evidence.iter().take(3).filter(said).cloned());
     text.extend(clamped.map(|rate| format!("With packets that fit, {rate} pass.")));
     text.join(" ")
@@ -345,7 +347,7 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     if let (2, Some(own)) = (paths.len(), own)
         && let Some(least) = paths.iter().map(|path| path.mtu).min().filter(|least| *least >= own)
     {
-        say("network.mtu-black-hole", format!("Packets of {} bytes pass in both directions.", least.min(own)));
+        say("network.mtu-black-hole", format!("Packets of {} bytes, all that both ends' interfaces take, pass in both directions.", least.min(own)));
     }
     let [pc, nas] = [seen.ends[0].mtu, seen.ends[1].mtu];
     if let (Some(pc), true) = (pc, pc == nas && seen.doc.plan.scope.is_mtu()) {

@@ -4,7 +4,7 @@ use super::super::ideal;
 use super::super::seen::Seen;
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
-use super::mtu_advice::{Sizes, both_ways};
+use super::mtu_advice::{Between, Sizes, both_ways, lasting};
 use super::mtu_tcp::slower_disk;
 use crate::model::Role;
 use crate::model::finding::Where;
@@ -46,9 +46,10 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if let Some(disk) = slower_disk(seen, now.as_f64()) {
         return vec![hit.advise(format!("Do not bother: {disk}, and the network carries {} as it is.", now.bytes()))];
     }
-    let way = both_ways(seen, &Sizes { small: Mtu::ETHERNET, large: Mtu::JUMBO }, false);
+    let way = both_ways(seen, &Sizes { small: Mtu::ETHERNET, large: Mtu::JUMBO, nas: None }, Between::Subnet);
     let mut hit = hit.advise("Nothing needs to be done; try jumbo frames only if every port between the hosts supports them.");
     hit.advice
         .extend(way.into_iter().map(|text| format!("{text} Then `weaklink mtu` again: one port without them stops transfers.")));
+    lasting(&mut hit.advice);
     vec![hit]
 }

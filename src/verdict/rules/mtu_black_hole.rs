@@ -3,12 +3,12 @@
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
-use super::mtu_advice::{Sizes, both_ways, probing};
-use super::mtu_suspects::{SURE, Suspect, is_routed, suspects};
+use super::mtu_advice::{Between, Sizes, both_ways, lasting, probing};
+use super::mtu_suspects::{LIKELY, SURE, Suspect, is_routed, suspects, typical};
 use crate::model::finding::Where;
-use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath};
+use crate::model::mtu::{MtuSection, PathMtu, Probe, ProbeFate, SegmentStream, ServicePath, ServiceProbe};
 use crate::model::{Direction, Role};
-use crate::units::Mtu;
+use crate::units::{BitRate, Mtu};
 
 const CODE: &str = "network.mtu-black-hole";
 
@@ -58,7 +58,7 @@ pub(in super::super) fn holes<'a>(seen: &Seen<'a>) -> Vec<Hole<'a>> {
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let holes = holes(seen);
     if holes.is_empty() {
-        return without_agent(seen).into_iter().collect();
+        return by_streams(seen).or_else(|| without_agent(seen)).into_iter().collect();
     }
     let ranked = ranked(seen, &holes);
     let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).weight(1.0, 1);
@@ -69,15 +69,17 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let before = hit.kinds;
     hit = with_stream(seen, hit, &holes);
     let proven = hit.kinds > before || ranked.iter().any(|suspect| suspect.weight >= SURE);
+    let told = told(&ranked);
     hit = with_suspects(hit, ranked);
     for hole in &holes {
         hit.evidence.extend(by_size(hole));
-        hit.evidence.extend(probing(seen, hole.way.sender()));
+        hit.evidence.extend(probing(seen, hole.way.sender(), goes_on(seen, hole.way)));
     }
     let passes = holes.iter().map(|hole| hole.path.mtu).min().unwrap_or_default();
     let both = holes.iter().map(|hole| hole.both).max().unwrap_or_default();
     let routed = holes.iter().any(|hole| hole.path.location.measured().is_some_and(is_routed));
-    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, both), told.unwrap_or(Between::new(routed))));
+    lasting(&mut hit.advice);
     if holes.iter().all(lossy) && !proven {
         // A path that loses everything now and then makes any size look too large.
         hit.weight = 0.5;
@@ -93,21 +95,36 @@ fn ranked(seen: &Seen<'_>, holes: &[Hole<'_>]) -> Vec<Suspect> {
             ranked.push(suspect);
         }
     }
+    // What a size mostly is says nothing more where somebody was found; several directions have one reason.
+    let smallest = holes.iter().min_by_key(|hole| hole.path.mtu);
+    if !ranked.iter().any(|suspect| suspect.weight >= SURE) {
+        ranked.extend(smallest.and_then(|hole| typical(seen, hole)));
+    }
     ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     ranked
+}
+
+/// Whether a layer of a host is surely to blame, and what mends it known: then no switch is.
+fn told(ranked: &[Suspect]) -> Option<Between> {
+    let first = ranked.first().filter(|first| first.weight >= SURE && first.mend.is_some())?;
+    (first.place != Where::Path).then_some(Between::Told)
 }
 
 /// What the suspects add: the place, evidence, and what mends them.
 fn with_suspects(mut hit: Hit, ranked: Vec<Suspect>) -> Hit {
     hit.place = blamed(&ranked);
     for (at, suspect) in ranked.iter().take(MOST).enumerate() {
-        let word = if at == 0 && suspect.weight >= SURE { "Most likely" } else { "Possible" };
+        let word = match at {
+            0 if suspect.weight >= SURE => "Most likely",
+            0 if suspect.weight >= LIKELY => "Likely",
+            _ => "Possible",
+        };
         let text = if suspect.weight < 0.5 { suspect.text.clone() } else { format!("{word}: {}", suspect.text) };
         hit = if suspect.weight >= SURE { hit.also(Some(text)) } else { hit.shows(text) };
     }
     let sure = ranked.iter().filter(|suspect| suspect.weight >= SURE);
     hit.advice.extend(sure.filter_map(|suspect| suspect.mend.clone()).take(2));
-    hit.title = ranked.into_iter().next().filter(|first| first.weight >= SURE).and_then(|first| first.title);
+    hit.title = ranked.into_iter().next().filter(|first| first.weight >= LIKELY).and_then(|first| first.title);
     hit
 }
 
@@ -134,12 +151,9 @@ fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
                 word.address, word.next_hop_mtu
             ),
         };
-        format!(
-            "{way}: packets up to {} bytes pass, {how}, though the PC's MTU is {} and the NAS's {}.",
-            hole.path.mtu,
-            mtu(Role::Pc),
-            mtu(Role::Nas)
-        )
+        let (pc, nas) = (mtu(Role::Pc), mtu(Role::Nas));
+        let ends = if pc == nas { format!("both ends have an MTU of {pc}") } else { format!("the PC's MTU is {pc} and the NAS's {nas}") };
+        format!("{way}: packets up to {} bytes pass, {how}, though {ends}.", hole.path.mtu)
     };
     match holes {
         [one, two] if said("", one) == said("", two) => {
@@ -155,7 +169,7 @@ fn with_stream(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
     let Some(mtu) = seen.doc.measurements.mtu.measured() else { return hit };
     // A stream in the direction that is well tells nothing about the other.
     let tried = |stream: &&SegmentStream| holes.iter().any(|hole| hole.way == stream.direction);
-    let Some(stream) = mtu.unclamped.measured().filter(tried) else { return hit };
+    let Some(stream) = full_size(seen, mtu).filter(tried) else { return hit };
     let clamped = clamped(mtu, stream.direction);
     let fits = clamped.map(|fits| fits.goodput_bps).or(seen.way(stream.direction).rate());
     let text = contrast(stream, clamped, holes);
@@ -163,13 +177,65 @@ fn with_stream(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
         // Nothing arrives with small packets either: the size is not what stops it.
         return hit.shows(text);
     }
-    let stalls = fits.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64());
-    if stalls {
+    if stalls(stream, fits) {
         return hit.also(Some(text));
     }
     // The ends find out by themselves (MTU probing): the fault stays, the stall does not.
     hit.explains = Explains::Fault;
     hit.shows(text)
+}
+
+/// The stream with full-size segments. One whose packets fit what passes proves nothing, and disproves nothing: the sender
+/// had learnt the size meanwhile.
+pub(in super::super) fn full_size<'a>(seen: &Seen<'_>, mtu: &'a MtuSection) -> Option<&'a SegmentStream> {
+    let larger = |stream: &&SegmentStream| match (stream.packet, seen.path(stream.direction)) {
+        (Some(packet), Some(path)) => packet > path.mtu,
+        _ => true,
+    };
+    mtu.unclamped.measured().filter(larger)
+}
+
+fn stalls(stream: &SegmentStream, fits: Option<BitRate>) -> bool {
+    fits.is_none_or(|rate| stream.goodput_bps.as_f64() < limits::STALLED * rate.as_f64())
+}
+
+/// Whether a stream with full-size segments goes on in this direction, for all that vanishes.
+fn goes_on(seen: &Seen<'_>, way: Direction) -> bool {
+    let mtu = seen.doc.measurements.mtu.measured();
+    let stream = mtu.and_then(|mtu| full_size(seen, mtu).map(|stream| (mtu, stream)));
+    stream.filter(|(_, stream)| stream.direction == way).is_some_and(|(mtu, stream)| {
+        let fits = clamped(mtu, way).map(|fits| fits.goodput_bps).or(seen.way(way).rate());
+        stream.goodput_bps.0 > 0 && !stalls(stream, fits)
+    })
+}
+
+/// A hole that the streams alone show: the search got no answer, and full-size segments stall where small ones run.
+fn by_streams(seen: &Seen<'_>) -> Option<Hit> {
+    let mtu = seen.doc.measurements.mtu.measured().filter(|_| !seen.local())?;
+    let stream = mtu.unclamped.measured()?;
+    let way = stream.direction;
+    let fits = clamped(mtu, way).filter(|fits| fits.goodput_bps.0 > 0)?;
+    let larger = stream.packet.zip(fits.packet).is_none_or(|(large, small)| large > small);
+    if seen.path(way).is_some() || !larger || !stalls(stream, Some(fits.goodput_bps)) {
+        return None;
+    }
+    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(way).weight(0.9, 1).shows(contrast(stream, Some(fits), &[]));
+    let echo = mtu.echo.measured().map(|echo| &echo.path).filter(|path| !path.is_told());
+    if let Some(path) = echo {
+        hit = hit.also(Some(format!("ICMP echo: requests up to {} bytes are answered, larger ones vanish without a message.", path.mtu)));
+        let both = stream.packet.unwrap_or(path.ceiling);
+        hit = with_suspects(hit, ranked(seen, &[Hole { way, path, both }]));
+    }
+    let why = mtu.of(way).why().unwrap_or("it was not tried");
+    hit.evidence.push(format!("{} was not searched by UDP: {}.", way.arrow(), why.trim().trim_end_matches('.')));
+    hit.evidence.extend(probing(seen, way.sender(), false));
+    let wanted = stream.packet.unwrap_or(Mtu::ETHERNET);
+    let passes = echo.map(|path| path.mtu).or(fits.packet).unwrap_or(Mtu::ETHERNET).min(wanted);
+    let routed = echo.is_some_and(|path| path.location.measured().is_some_and(is_routed));
+    hit.advice.extend(both_ways(seen, &Sizes::new(passes, wanted), Between::new(routed)));
+    lasting(&mut hit.advice);
+    hit.advice.push("Let the agent's UDP port pass the firewalls of both hosts and run `weaklink mtu` again: then the size is found to the byte, each way by itself.".to_owned());
+    Some(hit)
 }
 
 /// The stream with segments that fit, in this direction.
@@ -217,36 +283,42 @@ fn by_size(hole: &Hole<'_>) -> Option<String> {
     })
 }
 
-/// A hole that one end alone sees: large echo requests stay unanswered, and a service does not acknowledge a full segment.
+/// The services that did not acknowledge a segment in a packet above `passes`, and whether another one did.
+fn stuck(probes: &[ServiceProbe], passes: Mtu) -> (Vec<(String, Mtu, &ServicePath)>, bool) {
+    let tried = probes.iter().filter_map(|probe| {
+        let path = probe.result.measured()?;
+        let packet = path.packet.filter(|packet| *packet > passes)?;
+        Some((probe.service.clone().unwrap_or_else(|| format!("port {}", probe.port)), packet, path))
+    });
+    let (took, stuck): (Vec<_>, Vec<_>) = tried.partition(|(_, _, path)| path.acknowledged);
+    (stuck, !took.is_empty())
+}
+
+/// A hole that one end alone sees: large echo requests stay unanswered, and a service does not acknowledge a full segment;
+/// where no ping is answered at all, two services that agree.
 fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
     let mtu = seen.doc.measurements.mtu.measured()?;
     if seen.local() || Direction::BOTH.iter().any(|way| mtu.of(*way).measured().is_some()) {
         return None;
     }
-    let echo = &mtu.echo.measured()?.path;
-    let own = seen.end(Role::Pc).mtu.unwrap_or(echo.ceiling);
-    if echo.is_told() || echo.mtu >= own {
-        return None;
-    }
-    let probes = mtu.services.measured()?;
-    let stuck: Vec<(String, Mtu, &ServicePath)> = probes
-        .iter()
-        .filter_map(|probe| {
-            let path = probe.result.measured()?;
-            let packet = path.packet.filter(|packet| *packet > echo.mtu && !path.acknowledged)?;
-            Some((probe.service.clone().unwrap_or_else(|| format!("port {}", probe.port)), packet, path))
-        })
-        .collect();
+    let echo = mtu.echo.measured().map(|echo| &echo.path);
+    let (stuck, took) = stuck(mtu.services.measured()?, echo.map_or(Mtu(0), |path| path.mtu));
     // Where another service acknowledges such a segment, it is that service which does not.
-    let passes = |path: &ServicePath| path.acknowledged && path.packet.is_some_and(|packet| packet > echo.mtu);
-    if stuck.is_empty() || probes.iter().filter_map(|probe| probe.result.measured()).any(passes) {
+    let enough = if echo.is_some() { 1 } else { 2 };
+    if took || stuck.len() < enough {
         return None;
     }
-    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(Direction::Upload).weight(1.0, 0);
-    hit = hit.also(Some(format!(
-        "ICMP echo: requests up to {} bytes are answered, larger ones stay without an answer or a message, though the PC's MTU is {own}.",
-        echo.mtu
-    )));
+    let largest = stuck.iter().map(|(_, packet, _)| *packet).max().unwrap_or_default();
+    let own = seen.end(Role::Pc).mtu.unwrap_or(echo.map_or(largest, |path| path.ceiling));
+    let hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(Direction::Upload).weight(1.0, 0);
+    let mut hit = match echo {
+        Some(path) if path.is_told() || path.mtu >= own => return None,
+        Some(path) => hit.shows(format!(
+            "ICMP echo: requests up to {} bytes are answered, larger ones stay without an answer or a message, though the PC's MTU is {own}.",
+            path.mtu
+        )),
+        None => hit.shows("Small packets of TCP pass, and no ping is answered, which says nothing about the size: the NAS or a firewall drops pings."),
+    };
     for (name, packet, path) in &stuck {
         let text = format!(
             "{name}: the connection opens, and a segment in a packet of {packet} bytes was not acknowledged within {} ({} times sent again).",
@@ -254,13 +326,23 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
         );
         hit = hit.shows(text);
     }
-    let hole = Hole { way: Direction::Upload, path: echo, both: own };
-    hit = with_suspects(hit, ranked(seen, &[hole]));
+    let mut between = Between::Subnet;
+    if let Some(path) = echo {
+        let ranked = ranked(seen, &[Hole { way: Direction::Upload, path, both: own }]);
+        between = told(&ranked).unwrap_or(Between::new(path.location.measured().is_some_and(is_routed)));
+        hit = with_suspects(hit, ranked);
+    }
     // One end alone is never quite sure.
     hit.kinds = 1;
-    hit.evidence.extend(probing(seen, Role::Pc));
+    hit.evidence.extend(probing(seen, Role::Pc, false));
     hit.evidence.push("One end sees this alone: which direction drops what is told by `weaklink serve` on the NAS.".to_owned());
-    let routed = echo.location.measured().is_some_and(is_routed);
-    hit.advice.extend(both_ways(seen, &Sizes::new(echo.mtu, own), routed));
+    let passes = echo.map_or(Mtu::ETHERNET, |path| path.mtu);
+    if passes < own {
+        hit.advice.extend(both_ways(seen, &Sizes::new(passes, own), between));
+        lasting(&mut hit.advice);
+    }
+    if echo.is_none() {
+        hit.advice.push("Run `weaklink serve` on the NAS and `weaklink mtu` with its code on the PC: then the size that passes is found to the byte.".to_owned());
+    }
     Some(hit)
 }

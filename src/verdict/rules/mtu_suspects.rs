@@ -5,15 +5,18 @@ use super::mtu_advice::{FRAME, TAG, layer, plain, set};
 use super::mtu_black_hole::{Hole, other_way};
 use crate::model::Role;
 use crate::model::finding::Where;
-use crate::model::link::{Interface, Neighbour};
+use crate::model::link::{Interface, InterfaceKind, Neighbour};
 use crate::model::mtu::Location;
 use crate::units::Mtu;
 
 /// A limit lets at most this much more through than its number: two VLAN tags and some slack of drivers.
-const ROOM: u32 = 18;
+pub(super) const ROOM: u32 = 18;
 
 /// From this weight on a suspect is named as the place.
 pub(super) const SURE: f64 = 0.8;
+
+/// From this weight on the first suspect is called likely.
+pub(super) const LIKELY: f64 = 0.65;
 
 /// One that may be to blame.
 pub(super) struct Suspect {
@@ -43,7 +46,6 @@ pub(super) fn suspects(seen: &Seen<'_>, hole: &Hole<'_>) -> Vec<Suspect> {
     }
     let routed = hole.path.location.measured().is_some_and(is_routed);
     all.extend(one_sided(seen, hole).filter(|_| !routed));
-    all.extend(typical(hole).filter(|_| !routed));
     all.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(&b.text)));
     all
 }
@@ -85,7 +87,7 @@ fn located(location: &Location, receiver: Role) -> Option<Suspect> {
         (
             format!("Packets of {size} bytes leave the {sender} and vanish{to}.{silent}"),
             format!("Large packets vanish right behind the {sender}{to}"),
-            "the link between this host and its first router".to_owned(),
+            format!("the link between the {sender} and its first router"),
         )
     } else {
         let last = place(location, location.reached, receiver);
@@ -108,9 +110,18 @@ fn tells_length(name: &str) -> bool {
     !name.starts_with("tx") && words.iter().any(|word| name.contains(word))
 }
 
+/// Whether no cable and no chip is behind an interface: what it drops, its other end refused.
+fn is_virtual(seen: &Seen<'_>, role: Role, interface: &str) -> bool {
+    let stack = seen.end(role).link.map(|link| link.stack.as_slice()).unwrap_or_default();
+    stack.iter().any(|layer| layer.name == interface && layer.kind == InterfaceKind::Veth)
+}
+
 fn moved(seen: &Seen<'_>, role: Role, tells: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let counters = seen.doc.measurements.mtu.measured()?.counters(role).measured()?;
     counters.iter().find_map(|(interface, counters)| {
+        if is_virtual(seen, role, interface) {
+            return None;
+        }
         let grown = counters.0.iter().filter(|(name, count)| **count > 0 && tells(&name.to_ascii_lowercase()));
         let grown: Vec<String> = grown.take(4).map(|(name, count)| format!("{name} +{count}")).collect();
         (!grown.is_empty()).then(|| (interface.clone(), grown.join(", ")))
@@ -135,7 +146,7 @@ fn counted(seen: &Seen<'_>, receiver: Role) -> Option<Suspect> {
     let text = format!(
         "The {end}'s interface {interface} dropped frames while large packets were tried ({grown}); that can have other reasons too."
     );
-    Some(Suspect { weight: 0.6, place: receiver.into(), text, mend: None, title: None })
+    Some(Suspect { weight: 0.55, place: receiver.into(), text, mend: None, title: None })
 }
 
 /// What the sending interface counted meanwhile.
@@ -144,7 +155,7 @@ fn held_back(seen: &Seen<'_>, sender: Role) -> impl Iterator<Item = Suspect> {
     let end = sender.title();
     moved(seen, sender, tells)
         .map(|(interface, grown)| Suspect {
-            weight: 0.75,
+            weight: 0.6,
             place: sender.into(),
             text: format!(
                 "The {end}'s interface {interface} dropped packets on their way out while large ones were tried ({grown})."
@@ -248,13 +259,16 @@ fn one_sided(seen: &Seen<'_>, hole: &Hole<'_>) -> Option<Suspect> {
 }
 
 /// What a limit of this size mostly is, where nothing else tells.
-fn typical(hole: &Hole<'_>) -> Option<Suspect> {
+pub(super) fn typical(seen: &Seen<'_>, hole: &Hole<'_>) -> Option<Suspect> {
+    if hole.path.location.measured().is_some_and(is_routed) {
+        return None;
+    }
     let mtu = hole.path.mtu;
+    if (1500..=1508).contains(&mtu.0) && hole.both > Mtu::ETHERNET {
+        return Some(switch_port(seen, hole));
+    }
     let missing = hole.both.0.saturating_sub(mtu.0);
     let what = match mtu.0 {
-        1500..=1508 if hole.both > Mtu::ETHERNET => {
-            "what Ethernet carries without jumbo frames: a switch port with jumbo frames off, or a switch without them"
-        }
         4000..=4096 => "a limit of network cards and their drivers (buffers of 4 KiB), which no switch has",
         7100..=7200 => "the largest frame of some network cards (7 KB)",
         _ if (1..=8).contains(&missing) => {
@@ -267,4 +281,25 @@ fn typical(hole: &Hole<'_>) -> Option<Suspect> {
     };
     let text = format!("{mtu} bytes is {what}.");
     Some(Suspect { weight: 0.4, place: Where::Path, text, mend: None, title: None })
+}
+
+/// The port that everybody forgets.
+fn switch_port(seen: &Seen<'_>, hole: &Hole<'_>) -> Suspect {
+    let says_so = |role: Role| neighbours(seen, role).any(|neighbour| neighbour.takes(hole.both) == Some(true));
+    let cleared = says_so(Role::Pc) && says_so(Role::Nas);
+    let room = match hole.path.mtu.0.saturating_sub(Mtu::ETHERNET.0) {
+        0 => String::new(),
+        more => format!(", and {more} more is the room for a VLAN tag"),
+    };
+    Suspect {
+        // A switch's own word is no proof; a port between two switches remains.
+        weight: if cleared { 0.5 } else { 0.7 },
+        place: Where::Path,
+        text: format!(
+            "a switch port between the hosts has jumbo frames off, or the switch has none: {} bytes is what Ethernet carries without them{room}.",
+            Mtu::ETHERNET
+        ),
+        mend: None,
+        title: Some("Large packets vanish between the hosts, probably at a switch port without jumbo frames".to_owned()),
+    }
 }

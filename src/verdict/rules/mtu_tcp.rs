@@ -42,55 +42,80 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// A direction in which somebody on the way makes segments smaller.
+struct Clamp {
+    asked: u32,
+    granted: u32,
+    limit: u32,
+    packet: Mtu,
+}
+
+fn clamp(seen: &Seen<'_>, way: Direction) -> Option<Clamp> {
+    let handshake = seen.doc.measurements.mtu.measured()?.handshake.measured().filter(|_| !seen.local())?;
+    let (own, peer) = (handshake.of(way.sender()).measured()?, handshake.of(way.receiver()).measured()?);
+    // Without the end's own limit a small segment may be its own choice.
+    let limit = own.pmtu.or(seen.end(way.sender()).mtu)?.0.saturating_sub(headers(seen.ip));
+    let (asked, granted) = (peer.advertised_mss_bytes, own.granted_mss_bytes());
+    let packet = Mtu(granted.saturating_add(headers(seen.ip)));
+    (granted > 0 && granted < asked.min(limit)).then_some(Clamp { asked, granted, limit, packet })
+}
+
+/// The packets that TCP is held to, where somebody clamps its segments: each direction with its size.
+pub(in super::super) fn clamps(seen: &Seen<'_>) -> Vec<(Direction, Mtu)> {
+    Direction::BOTH.into_iter().filter_map(|way| clamp(seen, way).map(|clamp| (way, clamp.packet))).collect()
+}
+
 fn clamped(seen: &Seen<'_>) -> Vec<Hit> {
-    let handshake = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.handshake.measured());
-    let Some(handshake) = handshake.filter(|_| !seen.local()) else { return Vec::new() };
-    let clamp = |way: Direction| {
-        let (own, peer) = (handshake.of(way.sender()).measured()?, handshake.of(way.receiver()).measured()?);
-        // Without the end's own limit a small segment may be its own choice.
-        let limit = own.pmtu.or(seen.end(way.sender()).mtu)?.0.saturating_sub(headers(seen.ip));
-        let expected = peer.advertised_mss_bytes.min(limit);
-        let granted = own.granted_mss_bytes();
-        (granted > 0 && granted < expected).then(|| {
-            let packet = Mtu(granted.saturating_add(headers(seen.ip)));
+    let hit = |way: Direction| {
+        clamp(seen, way).map(|Clamp { asked, granted, limit, packet }| {
             let kind = super::mtu_advice::known_reason(packet).map(|kind| format!(" {packet} is the size of {kind}.")).unwrap_or_default();
             Hit::new(CLAMPED, Where::Path, Explains::Info)
                 .towards(way)
                 .shows(format!(
                     "The {} asked for segments of {} bytes, and the {} may send {granted} only, though its own path allows {limit}: packets of {packet}.{kind}",
                     way.receiver().title(),
-                    peer.advertised_mss_bytes,
+                    asked,
                     way.sender().title()
                 ))
                 .advise("Nothing needs to be done for TCP. Within one subnet look for a firewall or VPN between the hosts.")
         })
     };
-    Direction::BOTH.into_iter().filter_map(clamp).collect()
+    Direction::BOTH.into_iter().filter_map(hit).collect()
 }
 
 fn gained(seen: &Seen<'_>) -> Vec<Hit> {
     let gains = seen.doc.measurements.mtu.measured().and_then(|mtu| mtu.gain.measured());
     let Some(gains) = gains.filter(|_| !seen.local()) else { return Vec::new() };
-    let told: Vec<String> = gains.iter().filter(|gain| gain.large.packet > gain.common.packet).filter_map(gain).collect();
+    let large = || gains.iter().filter(|gain| gain.large.packet > gain.common.packet);
+    let told: Vec<String> = large().filter_map(gain).collect();
     if told.is_empty() {
         return Vec::new();
     }
     let mut hit = Hit::new(GAIN, Where::Path, Explains::Info);
-    hit.evidence = told;
+    // The first screen has room for one line: it holds both directions.
+    let short = |gain: &JumboGain| Some(format!("{} {}", gain.direction.arrow(), change(gain)?));
+    let all: Vec<String> = large().filter_map(short).collect();
+    hit.evidence.push(format!("Large packets: {}.", all.join(", ")));
+    hit.evidence.extend(told);
     vec![hit]
+}
+
+/// What the large packets change, in words; none where nothing arrived with common ones.
+fn change(gain: &JumboGain) -> Option<String> {
+    let times = gain.large.goodput_bps.as_f64() / gain.common.goodput_bps.as_f64();
+    Some(match (times - 1.0) * 100.0 {
+        _ if gain.common.goodput_bps.0 == 0 => return None,
+        more if more.abs() < 0.5 => "the same".to_owned(),
+        // Beyond twice nobody reads per cents.
+        more if more >= 100.0 => format!("{times:.1} times the rate"),
+        more if more > 0.0 => format!("{more:.1} % more"),
+        less => format!("{:.1} % less", -less),
+    })
 }
 
 fn gain(gain: &JumboGain) -> Option<String> {
     let (large, common) = (&gain.large, &gain.common);
-    if common.goodput_bps.0 == 0 {
-        return None;
-    }
-    let more = large.goodput_bps.as_f64() / common.goodput_bps.as_f64() - 1.0;
-    let change = match more * 100.0 {
-        more if more.abs() < 0.5 => "the same".to_owned(),
-        more if more > 0.0 => format!("{more:.1} % more"),
-        less => format!("{:.1} % less", -less),
-    };
+    let change = change(gain)?;
     let cpu = |role: Role, of: fn(&SegmentCost) -> Option<f64>| {
         let (large, common) = (of(large)?, of(common)?);
         Some(format!(" The {} used {large:.2} core seconds for a gigabyte instead of {common:.2}.", role.title()))

@@ -11,6 +11,7 @@ use crate::model::mtu::{
     TcpEnd, TcpHandshake,
 };
 use crate::model::outcome::Outcome;
+use crate::model::host::TcpSettings;
 use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, ByteSize, Elapsed, Mtu};
 
@@ -77,6 +78,11 @@ fn located(reached: u8, missing: Option<u8>, peer_at: u8) -> Location {
     Location { size: Mtu(9000), hops: (1..peer_at).map(hop).collect(), peer_at: Some(peer_at), reached, missing }
 }
 
+fn tcp(doc: &mut Document, role: Role) -> &mut TcpSettings {
+    let host = if role == Pc { &mut doc.hosts.pc } else { &mut doc.hosts.nas };
+    host.measured_mut().unwrap().tcp.measured_mut().unwrap()
+}
+
 fn counted(name: &str, count: u64) -> Outcome<BTreeMap<String, Counters>> {
     grown(name, count)
 }
@@ -117,6 +123,47 @@ fn the_contrast_of_two_streams_stands_in_the_sentence() {
 }
 
 #[test]
+fn a_stream_whose_packets_fit_proves_and_disproves_nothing() {
+    let mut doc = hole_both(1500);
+    for role in [Pc, Nas] {
+        tcp(&mut doc, role).mtu_probing = Some(0);
+    }
+    let silent = is(&doc, "network.mtu-black-hole");
+    section(&mut doc).unclamped = stream(Download, 1500, 400);
+    section(&mut doc).clamped = stream(Download, 1500, 331);
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!(judged, silent);
+    says(&judged, &["transfers hang"]);
+    assert!(judged.verdict.next.is_none() && !judged.verdict.sentence.contains("moved"), "{}", judged.verdict.sentence);
+    // Where a full-size stream goes on nothing hangs.
+    section(&mut doc).unclamped = stream(Download, 9000, 400);
+    let judged = is(&doc, "network.mtu-black-hole");
+    let evidence = &judged.findings[0].evidence;
+    assert!(!evidence.iter().any(|line| line.starts_with("The NAS's TCP") && line.contains("hang")), "{evidence:?}");
+}
+
+#[test]
+fn where_udp_is_blocked_the_streams_are_the_proof() {
+    let mut doc = mtu_only(2_500, 9000);
+    let blocked = "UDP port 7477 is blocked";
+    let mtu = section(&mut doc);
+    (mtu.upload, mtu.download) = (Outcome::failed(blocked), Outcome::failed(blocked));
+    let echo = short_path(1500, 9000, Limiter::Silent);
+    mtu.echo = mtu_alone(9000, echo).measurements.mtu.measured().unwrap().echo.clone();
+    is(&doc, "inconclusive.mtu-unknown");
+    section(&mut doc).unclamped = stream(Download, 9000, 0);
+    section(&mut doc).clamped = stream(Download, 1500, 304);
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!((judged.verdict.direction, judged.verdict.confidence), (Some(Download), Confidence::High));
+    says(&judged, &["304 MB/s with packets of 1500 bytes", "UDP port 7477 is blocked", "UDP port pass the firewalls"]);
+    section(&mut doc).echo = Outcome::failed("no answer");
+    is(&doc, "network.mtu-black-hole");
+    // Small packets stall too: the size is not proven.
+    section(&mut doc).clamped = stream(Download, 1500, 0);
+    is(&doc, "inconclusive.mtu-unknown");
+}
+
+#[test]
 fn a_routed_path_names_the_routers_between_which_it_happens() {
     for (reached, missing, words) in [
         (2, Some(3), "behind the router 10.0.2.1 (hop 2), on the way to the router 10.0.3.1 (hop 3)"),
@@ -139,7 +186,18 @@ fn a_routed_path_names_the_routers_between_which_it_happens() {
 fn the_place_is_that_of_the_likeliest_suspect() {
     type Change = fn(&mut Document);
     let cases: &[(&str, Change, Where, &[&str])] = &[
-        ("no evidence beyond the size", |_| {}, Where::Path, &["jumbo frames off"]),
+        (
+            "no evidence beyond the size",
+            |_| {},
+            Where::Path,
+            &["probably at a switch port without jumbo frames", "Likely: a switch port between the hosts has jumbo frames off"],
+        ),
+        (
+            "what a real port did not send is less likely than a switch",
+            |doc| section(doc).counters_pc = counted("tx_dropped", 6),
+            Where::Path,
+            &["probably at a switch port", "Possible: The PC's interface eth0 dropped packets on their way out"],
+        ),
         (
             "the NAS's driver counted frames that are too long",
             |doc| section(doc).counters_nas = counted("rx_length_errors", 6),
@@ -244,7 +302,7 @@ fn advice_names_the_place_of_each_system() {
         ("beos", "at the PC MTU 1500 in the settings"),
     ] {
         doc.hosts.pc.measured_mut().unwrap().os = os.into();
-        says(&is(&doc, "network.mtu-black-hole"), &[words, "Either all 1500", "Or all 9000", "a largest frame of 9018 bytes"]);
+        says(&is(&doc, "network.mtu-black-hole"), &[words, "Either all 9000: at every switch port", "Or all 1500: at the PC", "a largest frame of 9018 bytes"]);
     }
 }
 
@@ -254,7 +312,7 @@ fn a_hole_below_1500_is_mended_below_or_where_headers_are_added() {
     section(&mut doc).upload = Outcome::Measured(short_path(1450, 1500, Limiter::Silent));
     says(
         &is(&doc, "network.mtu-black-hole"),
-        &["Either all 1450", "find what adds headers", "headers of a tunnel or an overlay"],
+        &["Either all 1450", "Or all 1500: find what adds headers", "headers of a tunnel or an overlay"],
     );
 }
 
@@ -262,7 +320,7 @@ fn a_hole_below_1500_is_mended_below_or_where_headers_are_added() {
 fn what_tcp_does_about_a_hole_is_told() {
     for (setting, words) in [(0, "transfers hang"), (1, "recover, but slowly"), (2, "always searches")] {
         let mut doc = hole_up(1500);
-        doc.hosts.pc.measured_mut().unwrap().tcp.measured_mut().unwrap().mtu_probing = Some(setting);
+        tcp(&mut doc, Pc).mtu_probing = Some(setting);
         says(&is(&doc, "network.mtu-black-hole"), &[words]);
     }
 }
@@ -293,8 +351,8 @@ fn a_smaller_end_drops_or_takes_a_tag_or_accepts_more() {
     for (passes, code, words) in [
         (1500, "network.mtu-mismatch", "drops what is larger than its MTU of 1500"),
         (1504, "network.mtu-mismatch", "takes 4 bytes more than its MTU of 1500, room for a VLAN tag"),
-        (4096, "network.mtu-mismatch", "its driver accepts up to 4096"),
-        (9000, "none.mtu-consistent", "its driver accepts 9000 all the same"),
+        (4096, "network.mtu-mismatch", "takes packets of up to 4096"),
+        (9000, "none.mtu-consistent", "takes packets of 9000 all the same"),
     ] {
         let mut doc = mtu_only(2_500, 9000);
         doc.mtu(Nas, 1500);
@@ -306,6 +364,7 @@ fn a_smaller_end_drops_or_takes_a_tag_or_accepts_more() {
         assert!(finding.evidence.iter().any(|text| text.contains(words)), "{passes}: {:?}", finding.evidence);
         assert!(finding.advice[0].contains("at the PC `ip link set dev eth0 mtu 1500`"), "{:?}", finding.advice);
         assert!(!finding.advice[0].contains("at the NAS"));
+        assert!(finding.advice.last().unwrap().contains("needs root"), "{:?}", finding.advice);
     }
 }
 
@@ -425,7 +484,9 @@ fn a_measured_gain_is_told() {
     section(&mut doc).gain =
         Outcome::Measured(vec![JumboGain { direction: Upload, large: cost(9000, 9_900, 0.21), common: cost(1500, 9_410, 0.55) }]);
     let judged = is(&doc, "none.mtu-consistent");
-    let told = &find(&judged, "network.jumbo-gain").unwrap().evidence[0];
+    let evidence = &find(&judged, "network.jumbo-gain").unwrap().evidence;
+    assert_eq!(evidence[0], "Large packets: PC → NAS 5.2 % more.");
+    let told = &evidence[1];
     assert!(
         told.contains("5.2 % more") && told.contains("The PC used 0.21 core seconds for a gigabyte instead of 0.55"),
         "{told}"
@@ -543,4 +604,139 @@ fn without_an_agent_echo_and_services_decide_together() {
             assert!(all.contains(word), "{case}: {word:?} in {all}");
         }
     }
+}
+
+#[test]
+fn a_port_without_a_chip_accuses_nobody() {
+    let mut doc = hole_up(1500);
+    doc.port(Pc).kind = InterfaceKind::Veth;
+    let silent = is(&doc, "network.mtu-black-hole");
+    section(&mut doc).counters_pc = counted("tx_dropped", 6);
+    assert_eq!(is(&doc, "network.mtu-black-hole"), silent);
+}
+
+#[test]
+fn one_size_is_explained_once_for_both_directions() {
+    let mut doc = hole_up(1504);
+    section(&mut doc).download = Outcome::Measured(short_path(1500, 9000, Limiter::Silent));
+    let judged = is(&doc, "network.mtu-black-hole");
+    let about = judged.findings[0].evidence.iter().filter(|line| line.contains("what Ethernet carries")).count();
+    assert_eq!(about, 1, "{:?}", judged.findings[0].evidence);
+    says(&judged, &["1500 bytes is what Ethernet carries without them."]);
+    // Where a host's own layer is to blame nobody talks of switches.
+    let mut port = interface("eth9", InterfaceKind::Physical, 2_500);
+    port.mtu = interface("x", InterfaceKind::Physical, 1).mtu;
+    doc.link(Pc).stack.push(port);
+    let advice = is(&doc, "network.mtu-black-hole").findings[0].advice.clone();
+    assert!(advice.iter().all(|text| !text.contains("switch port")), "{advice:?}");
+    assert_eq!(advice.iter().filter(|text| text.contains("eth9 mtu 9000")).count(), 1, "{advice:?}");
+}
+
+#[test]
+fn two_sizes_in_one_subnet_are_mended_the_short_way_and_copies_are_spoken_of() {
+    let end = |advertised: u32, granted: u32| {
+        Outcome::Measured(TcpEnd {
+            advertised_mss_bytes: advertised,
+            send_mss_bytes: granted - 12,
+            pmtu: None,
+            option_bytes: 12,
+        })
+    };
+    let cases: [(u32, u32, &str, &str); 3] = [
+        (9000, 8000, "Either all 8000: at the PC `ip link set dev eth0 mtu 8000`.", "Or all 9000: at every switch port"),
+        (1400, 1500, "Either all 1500: at the PC `ip link set dev eth0 mtu 1500`.", "Or all 1400: at the NAS"),
+        (9000, 1500, "Either all 1500: at the PC `ip link set dev eth0 mtu 1500`.", "Or all 9000: at every switch port"),
+    ];
+    for (pc, nas, first, second) in cases {
+        let mut doc = mtu_only(2_500, pc);
+        doc.mtu(Nas, nas);
+        let small = pc.min(nas);
+        let towards = |own: u32| short_path(small, own, if own > small { Limiter::Silent } else { Limiter::LocalInterface });
+        section(&mut doc).upload = Outcome::Measured(towards(pc));
+        section(&mut doc).download = Outcome::Measured(towards(nas));
+        let handshake = TcpHandshake { pc: end(pc - 40, small - 40), nas: end(nas - 40, small - 40) };
+        section(&mut doc).handshake = Outcome::Measured(handshake);
+        let judged = is(&doc, "network.mtu-mismatch");
+        assert!(judged.verdict.sentence.starts_with("Fault: "), "{}", judged.verdict.sentence);
+        assert!(judged.verdict.sentence.contains("so copies go on; larger datagrams and pings vanish"), "{}", judged.verdict.sentence);
+        let advice = &judged.findings[0].advice;
+        assert!(advice[0].starts_with(first) && advice[1].starts_with(second), "{advice:?}");
+    }
+}
+
+#[test]
+fn a_bridge_that_is_smaller_than_its_port_is_no_lenient_driver() {
+    let mut doc = mtu_only(2_500, 9000);
+    let port = doc.link(Nas).stack[0].clone();
+    doc.link(Nas).stack.push(port);
+    let bridge = &mut doc.link(Nas).stack[0];
+    (bridge.name, bridge.kind) = ("brn".into(), InterfaceKind::Bridge);
+    bridge.mtu = interface("x", InterfaceKind::Physical, 1).mtu;
+    section(&mut doc).download = Outcome::Measured(path(1500, Limiter::LocalInterface));
+    let judged = is(&doc, "none.mtu-consistent");
+    let finding = find(&judged, "network.mtu-mismatch").unwrap();
+    assert_eq!(finding.r#where, Where::Nas);
+    assert!(finding.evidence.iter().any(|line| line.contains("the bridge brn has MTU 1500, less than eth0 below it (9000)")), "{:?}", finding.evidence);
+    assert!(finding.advice[0].contains("at the NAS `ip link set dev brn mtu 9000`"), "{:?}", finding.advice);
+}
+
+#[test]
+fn a_clean_path_tells_what_tcp_uses_and_what_is_odd() {
+    let end = |granted: u32| {
+        Outcome::Measured(TcpEnd {
+            advertised_mss_bytes: 1460,
+            send_mss_bytes: granted - 12,
+            pmtu: Some(Mtu(1500)),
+            option_bytes: 12,
+        })
+    };
+    let mut doc = mtu_only(1_000, 1500);
+    section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1000), nas: end(1000) });
+    let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
+    assert!(sentence.contains("But TCP uses packets of 1040 bytes only, both ways") && !sentence.contains("both ends use them"), "{sentence}");
+    section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1460), nas: end(1000) });
+    let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
+    assert!(sentence.contains("1040 bytes only NAS → PC"), "{sentence}");
+    let sentence = is(&mtu_only(1_000, 1400), "none.mtu-consistent").verdict.sentence;
+    assert!(sentence.contains("1400 is less than Ethernet's 1500"), "{sentence}");
+}
+
+#[test]
+fn one_end_alone_concludes_from_fragments_and_from_services_that_agree() {
+    let mut doc = mtu_alone(9000, short_path(1504, 9000, Limiter::Silent));
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 1500, true)]);
+    is(&doc, "none.mtu-consistent");
+    section(&mut doc).echo.measured_mut().unwrap().reply_fragment = Some(Mtu(1500));
+    let judged = is(&doc, "network.mtu-mismatch");
+    assert_eq!(judged.verdict.confidence, Confidence::Medium);
+    says(&judged, &["the NAS's interface has 1500", "so copies go on", "Either all 1500: at the PC", "at the NAS MTU 9000"]);
+
+    let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
+    section(&mut doc).echo = Outcome::failed("pings are dropped, or the host is gone");
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false)]);
+    let judged = is(&doc, "inconclusive.mtu-unknown");
+    assert!(!judged.verdict.sentence.contains("gone"), "{}", judged.verdict.sentence);
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false), service(22, 9000, false)]);
+    let judged = is(&doc, "network.mtu-black-hole");
+    assert_eq!(judged.verdict.confidence, Confidence::Medium);
+    says(&judged, &["SMB: the connection opens", "port 22: the connection opens"]);
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 1500, true), service(22, 1500, true)]);
+    let judged = is(&doc, "inconclusive.mtu-unknown");
+    assert!(judged.verdict.sentence.contains("SMB (port 445) and port 22 acknowledged"), "{}", judged.verdict.sentence);
+}
+
+#[test]
+fn much_more_is_told_in_times() {
+    let mut doc = mtu_only(10_000, 9000);
+    let cost = |packet, rate| SegmentCost {
+        packet: Mtu(packet),
+        goodput_bps: mbit(rate),
+        sender_cpu_s_per_gb: None,
+        receiver_cpu_s_per_gb: None,
+    };
+    let gain = |direction, rate| JumboGain { direction, large: cost(9000, rate), common: cost(1500, 1_000) };
+    section(&mut doc).gain = Outcome::Measured(vec![gain(Upload, 5_300), gain(Download, 1_100)]);
+    let judged = is(&doc, "none.mtu-consistent");
+    let told = &find(&judged, "network.jumbo-gain").unwrap().evidence[0];
+    assert_eq!(told, "Large packets: PC → NAS 5.3 times the rate, NAS → PC 10.0 % more.");
 }
