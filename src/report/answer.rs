@@ -201,10 +201,9 @@ fn lead(document: &Document, verdict: &Verdict) -> Block {
 /// Nothing arrived, for as long as it was tried.
 fn standstill(document: &Document) -> String {
     let stream = document.measurements.mtu.measured().and_then(|mtu| mtu.unclamped.measured());
-    stream.filter(|stream| stream.goodput_bps.0 == 0).map_or_else(
-        || "no data passes".to_owned(),
-        |stream| format!("no data in the first {}", stream.elapsed_us),
-    )
+    stream
+        .filter(|stream| stream.goodput_bps.0 == 0)
+        .map_or_else(|| "no data passes".to_owned(), |stream| format!("no data in the first {}", stream.elapsed_us))
 }
 
 const fn confidence(confidence: Confidence) -> &'static str {

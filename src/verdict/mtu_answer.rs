@@ -7,6 +7,7 @@ use super::sentence::{plain, ruled_out};
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::mtu::{EchoPath, Limiter, MtuSection, PathMtu, ServicePath};
 use crate::model::outcome::Outcome;
+use crate::model::plan::Scope;
 use crate::model::{Direction, Role};
 use crate::units::Mtu;
 
@@ -34,6 +35,7 @@ pub(super) fn answer(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> Ve
     };
     let mut verdict = match (seen.path(Direction::Upload), seen.path(Direction::Download)) {
         (Some(up), Some(down)) => both(seen, up, down),
+        (None, None) if seen.doc.plan.scope == Scope::Mtu && mtu.echo.measured().is_none() => undecided(mtu),
         (None, None) => alone(seen, mtu),
         (Some(path), None) => half(Direction::Upload, path, &mtu.download),
         (None, Some(path)) => half(Direction::Download, path, &mtu.upload),
@@ -67,6 +69,20 @@ fn half(way: Direction, path: &PathMtu, other: &Outcome<PathMtu>) -> Verdict {
     ));
     verdict.direction = Some(failed);
     verdict
+}
+
+/// An agent took part, and neither direction came to an end.
+fn undecided(mtu: &MtuSection) -> Verdict {
+    let why = |way: Direction| sentence(mtu.of(way).why().unwrap_or("no reason was given"));
+    let (up, down) = (why(Direction::Upload), why(Direction::Download));
+    if up == down {
+        return unknown(&format!("neither direction could be measured: {up} Run `weaklink mtu` again once that is mended."));
+    }
+    unknown(&format!(
+        "neither direction could be measured. {}: {up} {}: {down} Run `weaklink mtu` again once that is mended.",
+        Direction::Upload.arrow(),
+        Direction::Download.arrow()
+    ))
 }
 
 /// Both directions were searched.
@@ -204,13 +220,20 @@ fn listed(mut names: Vec<&str>) -> String {
     if names.is_empty() { last.to_owned() } else { format!("{} and {last}", names.join(", ")) }
 }
 
+/// A full segment was sent, and nobody acknowledged it.
+fn stuck(path: &ServicePath) -> bool {
+    path.packet.is_some() && !path.acknowledged
+}
+
 /// Echo was answered.
 fn echoed(seen: &Seen<'_>, echo: &EchoPath, services: &[(String, &ServicePath)]) -> Verdict {
     let path = &echo.path;
     let own = seen.end(Role::Pc).mtu.unwrap_or(path.ceiling);
     let tcp = acknowledged(services);
-    let seconded =
-        tcp.as_ref().map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes.")).unwrap_or_default();
+    let seconded = tcp
+        .as_ref()
+        .map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes."))
+        .unwrap_or_default();
     let pieces = echo.reply_fragment.filter(|piece| *piece < path.mtu);
     let back = pieces.map_or_else(String::new, |piece| {
         format!(
@@ -218,6 +241,14 @@ fn echoed(seen: &Seen<'_>, echo: &EchoPath, services: &[(String, &ServicePath)])
         )
     });
     let rest = "This is one packet size for both ways together, and large TCP segments NAS → PC were not tried: an agent on the NAS does both.";
+    let stuck: Vec<&str> = services.iter().filter(|(_, path)| stuck(path)).map(|(name, _)| name.as_str()).collect();
+    if tcp.is_none() && !stuck.is_empty() && (path.mtu >= own || path.is_told()) {
+        return unknown(&format!(
+            "echo requests of {} bytes are answered, and yet {} did not acknowledge a full TCP segment that is no larger: something on the way or at the NAS drops full segments, a firewall perhaps. {WITH_AGENT}",
+            path.mtu,
+            listed(stuck)
+        ));
+    }
     match &path.limited_by {
         _ if path.mtu < own && !path.is_told() => silent_echo(seen, path, own, services, tcp),
         Limiter::Router { address, .. } if path.mtu < path.ceiling => {
@@ -290,8 +321,7 @@ fn unanswered(services: &[(String, &ServicePath)], why: &str, no_services: Optio
         return verdict;
     }
     let full = services.iter().filter(|(_, path)| !path.acknowledged);
-    let (names, sizes): (Vec<&str>, Vec<Mtu>) =
-        full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).unzip();
+    let (names, sizes): (Vec<&str>, Vec<Mtu>) = full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).unzip();
     let stuck = sizes.into_iter().max().map(|packet| (listed(names), packet));
     let tcp = match (stuck, no_services) {
         (Some((name, packet)), _) => {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::super::scenario::*;
 use super::super::{Judgement, judge};
 use crate::model::finding::{Confidence, Finding, Severity, Status, Where};
+use crate::model::host::TcpSettings;
 use crate::model::link::{Counters, InterfaceKind, Neighbour};
 use crate::model::mtu::{
     Hop, JumboGain, Limiter, Location, MtuChange, MtuSection, PathMtu, Probe, ProbeFate, RouterWord, SegmentCost, SegmentStream,
     TcpEnd, TcpHandshake,
 };
 use crate::model::outcome::Outcome;
-use crate::model::host::TcpSettings;
 use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, ByteSize, Elapsed, Mtu};
 
@@ -287,6 +287,38 @@ fn without_an_agent_the_place_is_told_too() {
 }
 
 #[test]
+fn full_segments_that_nobody_acknowledges_are_not_healthy_though_ping_passes() {
+    let mut doc = mtu_alone(1500, short_path(1500, 1500, Limiter::LocalInterface));
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 1500, false), service(22, 1500, false)]);
+    let judged = is(&doc, "inconclusive.mtu-unknown");
+    assert!(judged.verdict.sentence.contains("did not acknowledge a full TCP segment"), "{}", judged.verdict.sentence);
+    section(&mut doc).services = Outcome::Measured(vec![service(445, 1500, true), service(22, 1500, false)]);
+    is(&doc, "none.mtu-consistent");
+}
+
+#[test]
+fn directions_that_stayed_undecided_say_why() {
+    let mut doc = hole_both(1500);
+    let section = section(&mut doc);
+    section.upload = Outcome::failed("the path MTU is undecided after 300 probes");
+    section.download = Outcome::failed("none of 20 probes was answered");
+    let judged = is(&doc, "inconclusive.mtu-unknown");
+    for words in ["undecided after 300 probes", "none of 20 probes", "PC → NAS"] {
+        assert!(judged.verdict.sentence.contains(words), "{}", judged.verdict.sentence);
+    }
+    assert!(!judged.verdict.sentence.contains("ICMP echo"), "{}", judged.verdict.sentence);
+}
+
+#[test]
+fn a_router_that_names_nothing_is_as_good_as_silent() {
+    let mut doc = hole_up(1500);
+    let upload = section(&mut doc).upload.measured_mut().unwrap();
+    upload.limited_by = router(0);
+    upload.words = vec![RouterWord { address: [10, 0, 1, 1].into(), next_hop_mtu: Mtu(0), about: Mtu(1501) }];
+    is(&doc, "network.mtu-black-hole");
+}
+
+#[test]
 fn advice_names_what_was_not_seen() {
     let mut doc = mtu_alone(9000, short_path(1500, 9000, Limiter::Silent));
     section(&mut doc).services = Outcome::Measured(vec![service(445, 9000, false)]);
@@ -302,7 +334,10 @@ fn advice_names_the_place_of_each_system() {
         ("beos", "at the PC MTU 1500 in the settings"),
     ] {
         doc.hosts.pc.measured_mut().unwrap().os = os.into();
-        says(&is(&doc, "network.mtu-black-hole"), &[words, "Either all 9000: at every switch port", "Or all 1500: at the PC", "a largest frame of 9018 bytes"]);
+        says(
+            &is(&doc, "network.mtu-black-hole"),
+            &[words, "Either all 9000: at every switch port", "Or all 1500: at the PC", "a largest frame of 9018 bytes"],
+        );
     }
 }
 
@@ -635,12 +670,7 @@ fn one_size_is_explained_once_for_both_directions() {
 #[test]
 fn two_sizes_in_one_subnet_are_mended_the_short_way_and_copies_are_spoken_of() {
     let end = |advertised: u32, granted: u32| {
-        Outcome::Measured(TcpEnd {
-            advertised_mss_bytes: advertised,
-            send_mss_bytes: granted - 12,
-            pmtu: None,
-            option_bytes: 12,
-        })
+        Outcome::Measured(TcpEnd { advertised_mss_bytes: advertised, send_mss_bytes: granted - 12, pmtu: None, option_bytes: 12 })
     };
     let cases: [(u32, u32, &str, &str); 3] = [
         (9000, 8000, "Either all 8000: at the PC `ip link set dev eth0 mtu 8000`.", "Or all 9000: at every switch port"),
@@ -658,7 +688,11 @@ fn two_sizes_in_one_subnet_are_mended_the_short_way_and_copies_are_spoken_of() {
         section(&mut doc).handshake = Outcome::Measured(handshake);
         let judged = is(&doc, "network.mtu-mismatch");
         assert!(judged.verdict.sentence.starts_with("Fault: "), "{}", judged.verdict.sentence);
-        assert!(judged.verdict.sentence.contains("so copies go on; larger datagrams and pings vanish"), "{}", judged.verdict.sentence);
+        assert!(
+            judged.verdict.sentence.contains("so copies go on; larger datagrams and pings vanish"),
+            "{}",
+            judged.verdict.sentence
+        );
         let advice = &judged.findings[0].advice;
         assert!(advice[0].starts_with(first) && advice[1].starts_with(second), "{advice:?}");
     }
@@ -676,7 +710,11 @@ fn a_bridge_that_is_smaller_than_its_port_is_no_lenient_driver() {
     let judged = is(&doc, "none.mtu-consistent");
     let finding = find(&judged, "network.mtu-mismatch").unwrap();
     assert_eq!(finding.r#where, Where::Nas);
-    assert!(finding.evidence.iter().any(|line| line.contains("the bridge brn has MTU 1500, less than eth0 below it (9000)")), "{:?}", finding.evidence);
+    assert!(
+        finding.evidence.iter().any(|line| line.contains("the bridge brn has MTU 1500, less than eth0 below it (9000)")),
+        "{:?}",
+        finding.evidence
+    );
     assert!(finding.advice[0].contains("at the NAS `ip link set dev brn mtu 9000`"), "{:?}", finding.advice);
 }
 
@@ -693,7 +731,10 @@ fn a_clean_path_tells_what_tcp_uses_and_what_is_odd() {
     let mut doc = mtu_only(1_000, 1500);
     section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1000), nas: end(1000) });
     let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
-    assert!(sentence.contains("But TCP uses packets of 1040 bytes only, both ways") && !sentence.contains("both ends use them"), "{sentence}");
+    assert!(
+        sentence.contains("But TCP uses packets of 1040 bytes only, both ways") && !sentence.contains("both ends use them"),
+        "{sentence}"
+    );
     section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1460), nas: end(1000) });
     let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
     assert!(sentence.contains("1040 bytes only NAS → PC"), "{sentence}");
