@@ -2,10 +2,10 @@
 
 use super::machines::{ENDS, cell};
 use super::view::{Table, View, or_unknown};
-use crate::model::{Document, Outcome};
 use crate::model::mtu::{
     EchoMethod, EchoPath, MtuSection, PathMtu, Probe, ProbeFate, SegmentCost, ServicePath, ServiceProbe, TcpEnd,
 };
+use crate::model::{Document, Outcome};
 
 /// What the two kernels believe.
 pub(super) fn tcp(document: &Document, section: &MtuSection, view: &mut View) {
@@ -74,7 +74,9 @@ pub(super) fn echo(echo: &EchoPath) -> Vec<(String, String)> {
         EchoMethod::RawSocket => "a raw socket (CAP_NET_RAW)",
     };
     let pieces = echo.reply_fragment.filter(|piece| *piece < echo.path.mtu);
-    let pieces = pieces.map(|piece| format!("in fragments of {piece} bytes, the MTU of the NAS's interface or of a router next to it")).unwrap_or_default();
+    let pieces = pieces
+        .map(|piece| format!("in fragments of {piece} bytes, the MTU of the NAS's interface or of a router next to it"))
+        .unwrap_or_default();
     vec![("echo sent by".to_owned(), method.to_owned()), ("answers come back".to_owned(), pieces)]
 }
 
@@ -85,15 +87,8 @@ fn closed(why: &str) -> bool {
 
 /// What TCP services of the NAS say.
 pub(super) fn services(document: &Document, section: &MtuSection, view: &mut View) {
-    let mut table = Table::new(&[
-        "service",
-        "agreed on packets of",
-        "tried one of",
-        "acknowledged",
-        "resent",
-        "PC's path MTU",
-        "time",
-    ]);
+    let mut table =
+        Table::new(&["service", "packets agreed on", "largest tried", "acknowledged", "resent", "PC's path MTU", "time"]);
     let name = |probe: &ServiceProbe| match &probe.service {
         Some(service) => format!("{service} (port {})", probe.port),
         None => format!("port {}", probe.port),

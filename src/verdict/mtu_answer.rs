@@ -209,8 +209,10 @@ fn echoed(seen: &Seen<'_>, echo: &EchoPath, services: &[(String, &ServicePath)])
     let path = &echo.path;
     let own = seen.end(Role::Pc).mtu.unwrap_or(path.ceiling);
     let tcp = acknowledged(services);
-    let seconded =
-        tcp.as_ref().map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes.")).unwrap_or_default();
+    let seconded = tcp
+        .as_ref()
+        .map(|(name, packet)| format!(" {name} acknowledged a segment in a packet of {packet} bytes."))
+        .unwrap_or_default();
     let pieces = echo.reply_fragment.filter(|piece| *piece < path.mtu);
     let back = pieces.map_or_else(String::new, |piece| {
         format!(
@@ -290,8 +292,7 @@ fn unanswered(services: &[(String, &ServicePath)], why: &str, no_services: Optio
         return verdict;
     }
     let full = services.iter().filter(|(_, path)| !path.acknowledged);
-    let (names, sizes): (Vec<&str>, Vec<Mtu>) =
-        full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).unzip();
+    let (names, sizes): (Vec<&str>, Vec<Mtu>) = full.filter_map(|(name, path)| Some((name.as_str(), path.packet?))).unzip();
     let stuck = sizes.into_iter().max().map(|packet| (listed(names), packet));
     let tcp = match (stuck, no_services) {
         (Some((name, packet)), _) => {

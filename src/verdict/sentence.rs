@@ -347,7 +347,10 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     if let (2, Some(own)) = (paths.len(), own)
         && let Some(least) = paths.iter().map(|path| path.mtu).min().filter(|least| *least >= own)
     {
-        say("network.mtu-black-hole", format!("Packets of {} bytes, all that both ends' interfaces take, pass in both directions.", least.min(own)));
+        say(
+            "network.mtu-black-hole",
+            format!("Packets of {} bytes, all that both ends' interfaces take, pass in both directions.", least.min(own)),
+        );
     }
     let [pc, nas] = [seen.ends[0].mtu, seen.ends[1].mtu];
     if let (Some(pc), true) = (pc, pc == nas && seen.doc.plan.scope.is_mtu()) {

@@ -152,7 +152,11 @@ fn shown(seen: &Seen<'_>, mut hit: Hit, holes: &[Hole<'_>]) -> Hit {
             ),
         };
         let (pc, nas) = (mtu(Role::Pc), mtu(Role::Nas));
-        let ends = if pc == nas { format!("both ends have an MTU of {pc}") } else { format!("the PC's MTU is {pc} and the NAS's {nas}") };
+        let ends = if pc == nas {
+            format!("both ends have an MTU of {pc}")
+        } else {
+            format!("the PC's MTU is {pc} and the NAS's {nas}")
+        };
         format!("{way}: packets up to {} bytes pass, {how}, though {ends}.", hole.path.mtu)
     };
     match holes {
@@ -219,10 +223,14 @@ fn by_streams(seen: &Seen<'_>) -> Option<Hit> {
     if seen.path(way).is_some() || !larger || !stalls(stream, Some(fits.goodput_bps)) {
         return None;
     }
-    let mut hit = Hit::new(CODE, Where::Path, Explains::Stops).towards(way).weight(0.9, 1).shows(contrast(stream, Some(fits), &[]));
+    let mut hit =
+        Hit::new(CODE, Where::Path, Explains::Stops).towards(way).weight(0.9, 1).shows(contrast(stream, Some(fits), &[]));
     let echo = mtu.echo.measured().map(|echo| &echo.path).filter(|path| !path.is_told());
     if let Some(path) = echo {
-        hit = hit.also(Some(format!("ICMP echo: requests up to {} bytes are answered, larger ones vanish without a message.", path.mtu)));
+        hit = hit.also(Some(format!(
+            "ICMP echo: requests up to {} bytes are answered, larger ones vanish without a message.",
+            path.mtu
+        )));
         let both = stream.packet.unwrap_or(path.ceiling);
         hit = with_suspects(hit, ranked(seen, &[Hole { way, path, both }]));
     }

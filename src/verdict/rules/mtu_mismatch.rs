@@ -140,7 +140,8 @@ fn without_agent(seen: &Seen<'_>) -> Option<Hit> {
     let echo = mtu.echo.measured()?;
     let path = &echo.path;
     let own = seen.end(Role::Pc).mtu.unwrap_or(path.ceiling);
-    let nas = echo.reply_fragment.filter(|piece| *piece < own && (piece.0..=piece.0.saturating_add(ROOM)).contains(&path.mtu.0))?;
+    let nas =
+        echo.reply_fragment.filter(|piece| *piece < own && (piece.0..=piece.0.saturating_add(ROOM)).contains(&path.mtu.0))?;
     let gateway = seen.end(Role::Pc).link.and_then(|link| link.gateway.measured()).is_some_and(Option::is_some);
     let routed = gateway || path.location.measured().is_some_and(is_routed);
     let searched = Direction::BOTH.iter().any(|way| mtu.of(*way).measured().is_some());

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::super::scenario::*;
 use super::super::{Judgement, judge};
 use crate::model::finding::{Confidence, Finding, Severity, Status, Where};
+use crate::model::host::TcpSettings;
 use crate::model::link::{Counters, InterfaceKind, Neighbour};
 use crate::model::mtu::{
     Hop, JumboGain, Limiter, Location, MtuChange, MtuSection, PathMtu, Probe, ProbeFate, RouterWord, SegmentCost, SegmentStream,
     TcpEnd, TcpHandshake,
 };
 use crate::model::outcome::Outcome;
-use crate::model::host::TcpSettings;
 use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, ByteSize, Elapsed, Mtu};
 
@@ -302,7 +302,10 @@ fn advice_names_the_place_of_each_system() {
         ("beos", "at the PC MTU 1500 in the settings"),
     ] {
         doc.hosts.pc.measured_mut().unwrap().os = os.into();
-        says(&is(&doc, "network.mtu-black-hole"), &[words, "Either all 9000: at every switch port", "Or all 1500: at the PC", "a largest frame of 9018 bytes"]);
+        says(
+            &is(&doc, "network.mtu-black-hole"),
+            &[words, "Either all 9000: at every switch port", "Or all 1500: at the PC", "a largest frame of 9018 bytes"],
+        );
     }
 }
 
@@ -635,12 +638,7 @@ fn one_size_is_explained_once_for_both_directions() {
 #[test]
 fn two_sizes_in_one_subnet_are_mended_the_short_way_and_copies_are_spoken_of() {
     let end = |advertised: u32, granted: u32| {
-        Outcome::Measured(TcpEnd {
-            advertised_mss_bytes: advertised,
-            send_mss_bytes: granted - 12,
-            pmtu: None,
-            option_bytes: 12,
-        })
+        Outcome::Measured(TcpEnd { advertised_mss_bytes: advertised, send_mss_bytes: granted - 12, pmtu: None, option_bytes: 12 })
     };
     let cases: [(u32, u32, &str, &str); 3] = [
         (9000, 8000, "Either all 8000: at the PC `ip link set dev eth0 mtu 8000`.", "Or all 9000: at every switch port"),
@@ -658,7 +656,11 @@ fn two_sizes_in_one_subnet_are_mended_the_short_way_and_copies_are_spoken_of() {
         section(&mut doc).handshake = Outcome::Measured(handshake);
         let judged = is(&doc, "network.mtu-mismatch");
         assert!(judged.verdict.sentence.starts_with("Fault: "), "{}", judged.verdict.sentence);
-        assert!(judged.verdict.sentence.contains("so copies go on; larger datagrams and pings vanish"), "{}", judged.verdict.sentence);
+        assert!(
+            judged.verdict.sentence.contains("so copies go on; larger datagrams and pings vanish"),
+            "{}",
+            judged.verdict.sentence
+        );
         let advice = &judged.findings[0].advice;
         assert!(advice[0].starts_with(first) && advice[1].starts_with(second), "{advice:?}");
     }
@@ -676,7 +678,11 @@ fn a_bridge_that_is_smaller_than_its_port_is_no_lenient_driver() {
     let judged = is(&doc, "none.mtu-consistent");
     let finding = find(&judged, "network.mtu-mismatch").unwrap();
     assert_eq!(finding.r#where, Where::Nas);
-    assert!(finding.evidence.iter().any(|line| line.contains("the bridge brn has MTU 1500, less than eth0 below it (9000)")), "{:?}", finding.evidence);
+    assert!(
+        finding.evidence.iter().any(|line| line.contains("the bridge brn has MTU 1500, less than eth0 below it (9000)")),
+        "{:?}",
+        finding.evidence
+    );
     assert!(finding.advice[0].contains("at the NAS `ip link set dev brn mtu 9000`"), "{:?}", finding.advice);
 }
 
@@ -693,7 +699,10 @@ fn a_clean_path_tells_what_tcp_uses_and_what_is_odd() {
     let mut doc = mtu_only(1_000, 1500);
     section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1000), nas: end(1000) });
     let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
-    assert!(sentence.contains("But TCP uses packets of 1040 bytes only, both ways") && !sentence.contains("both ends use them"), "{sentence}");
+    assert!(
+        sentence.contains("But TCP uses packets of 1040 bytes only, both ways") && !sentence.contains("both ends use them"),
+        "{sentence}"
+    );
     section(&mut doc).handshake = Outcome::Measured(TcpHandshake { pc: end(1460), nas: end(1000) });
     let sentence = is(&doc, "none.mtu-consistent").verdict.sentence;
     assert!(sentence.contains("1040 bytes only NAS → PC"), "{sentence}");
