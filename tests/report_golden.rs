@@ -140,6 +140,23 @@ fn what_to_do_about_a_fault_is_never_cut() {
 }
 
 #[test]
+fn what_is_cut_ends_with_a_sentence_or_at_least_a_word() {
+    let cut = |evidence: &str| {
+        let mut document = samples::healthy();
+        document.findings[0].evidence[0] = evidence.to_owned();
+        let first = first_screen(&document, 80);
+        first.lines().find(|line| line.ends_with('…')).map(|line| line.trim().to_owned()).unwrap()
+    };
+    for words in 1..8 {
+        let shown = cut(&format!("{}60.75 MB/s (12.5 % of it, or more) and so on{}", "word ".repeat(words), " word".repeat(20)));
+        let last = shown.trim_end_matches('…').trim_end().split(' ').next_back().unwrap();
+        assert!(["word", "on", "so", "and", "more)", "MB/s"].contains(&last), "{shown}");
+    }
+    let shown = cut("This sentence fills the better half of the line. Then 12.5 % more of it follows on it.");
+    assert_eq!(shown, "This sentence fills the better half of the line. …");
+}
+
+#[test]
 fn the_turning_of_a_virtual_disk_is_no_evidence() {
     for (name, attached, shown) in [
         ("vda", None, "vda (virtual)"),

@@ -11,9 +11,10 @@ use crate::model::{Direction, Document, Outcome};
 /// The findings that the first screen has room for.
 const FIRST_FINDINGS: usize = 3;
 
-/// The lines of advice about the path MTU that the first screen and the last block have room for: what is to blame, both ways to
-/// one size, and what commands need.
-const FIRST_ADVICE: usize = 4;
+/// The lines of advice about the path MTU that the first screen has room for: what is to blame, and both ways to one size.
+const FIRST_ADVICE: usize = 3;
+/// And the last block, which says what commands need, too.
+const LAST_ADVICE: usize = 4;
 
 /// A verdict's sentences at the end of a report about the path MTU go on while they have less columns than these.
 const LAST_WORDS: usize = 160;
@@ -46,7 +47,7 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     let mut items: Vec<_> = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     if let (Some(item), true) = (items.first_mut(), document.plan.scope.is_mtu()) {
         // Which of the ways is the better one nobody but the reader knows.
-        let advice = mending(document).into_iter().skip(1);
+        let advice = mending(document, FIRST_ADVICE).into_iter().skip(1);
         item.lines.extend(advice.map(|text| (String::new(), text)));
     }
     view.items(items);
@@ -132,17 +133,17 @@ pub(super) fn last_words(document: &Document, view: &mut View) {
         if document.plan.scope.is_mtu() {
             sentence = beginning(&sentence, LAST_WORDS);
         }
-        view.blocks.push(Block::Close { tone, sentence, advice: mending(document), code: verdict.code.to_string() });
+        view.blocks.push(Block::Close { tone, sentence, advice: mending(document, LAST_ADVICE), code: verdict.code.to_string() });
     }
 }
 
 /// What to do about the fault that the verdict names, as far as a screen has room.
-fn mending(document: &Document) -> Vec<String> {
+fn mending(document: &Document, most: usize) -> Vec<String> {
     let Some(verdict) = document.verdict.as_ref().filter(|verdict| verdict.status == Status::Bottleneck) else {
         return Vec::new();
     };
     let first = document.findings.first().filter(|finding| finding.code == verdict.code && finding.severity > Severity::Info);
-    let most = if document.plan.scope.is_mtu() { FIRST_ADVICE } else { 1 };
+    let most = if document.plan.scope.is_mtu() { most } else { 1 };
     first.into_iter().flat_map(|finding| finding.advice.iter().take(most).cloned()).collect()
 }
 

@@ -20,7 +20,7 @@ const EARLIER: &str = "the report is of an earlier version of weaklink";
 /// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
 const NOT_ASKED: [(&str, &str); 2] = [
     ("`weaklink mtu` looks at the path MTU only", "throughput, CPU, disks, copies"),
-    ("`weaklink run` leaves this to `weaklink mtu`", "ICMP echo, TCP services, the gain of large packets"),
+    ("`weaklink run` leaves this to `weaklink mtu`", ""),
 ];
 
 /// A reason and the places where it holds.
@@ -57,10 +57,10 @@ fn item(missing: &Missing) -> Item {
     let told = if asked {
         places(&missing.places)
     } else {
-        // What it is by the names of the commands' own help; the parts of each are no news.
+        // The parts of each are no news.
         NOT_ASKED.iter().find(|(start, _)| reason.starts_with(start)).map_or("", |(_, what)| what).to_owned()
     };
-    let lines = vec![(String::new(), told)];
+    let lines = if told.is_empty() { Vec::new() } else { vec![(String::new(), told)] };
     Item { tone, mark: mark.to_owned(), head, lines, most: usize::MAX }
 }
 

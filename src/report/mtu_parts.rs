@@ -88,7 +88,7 @@ fn closed(why: &str) -> bool {
 /// What TCP services of the NAS say.
 pub(super) fn services(document: &Document, section: &MtuSection, view: &mut View) {
     let mut table =
-        Table::new(&["service", "agreed on packets of", "tried one of", "acknowledged", "resent", "PC's path MTU", "time"]);
+        Table::new(&["service", "packets agreed on", "largest tried", "acknowledged", "resent", "PC's path MTU", "time"]);
     let name = |probe: &ServiceProbe| match &probe.service {
         Some(service) => format!("{service} (port {})", probe.port),
         None => format!("port {}", probe.port),

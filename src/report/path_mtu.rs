@@ -117,12 +117,22 @@ fn directions(document: &Document, section: &MtuSection, view: &mut View) {
 /// that interface takes, with some room for tags.
 fn receiver(document: &Document, name: &str, path: &PathMtu) -> Option<(Role, Mtu)> {
     const ROOM: u32 = 18;
-    let way = Direction::BOTH.into_iter().find(|way| way.arrow() == name)?;
-    let top = document.measurements.link.measured()?.of(way.receiver()).measured()?.top()?;
-    let mtu = top.mtu.measured()?.value;
-    let fits = mtu < path.ceiling && (mtu.0..=mtu.0.saturating_add(ROOM)).contains(&path.mtu.0);
+    let links = document.measurements.link.measured()?;
+    let takes = |mtu: Mtu| mtu < path.ceiling && (mtu.0..=mtu.0.saturating_add(ROOM)).contains(&path.mtu.0);
     let direct = path.location.measured().is_none_or(|location| location.hops.is_empty());
-    (fits && direct && path.limited_by == Limiter::Silent).then_some((way.receiver(), mtu))
+    if !direct || path.limited_by != Limiter::Silent {
+        return None;
+    }
+    if name == ECHO {
+        // The answers' fragments have the size of the interface that sends them, where no router may be that.
+        let echo = document.measurements.mtu.measured()?.echo.measured()?;
+        let near = links.pc.measured()?.gateway.measured().is_some_and(Option::is_none);
+        return echo.reply_fragment.filter(|piece| near && takes(*piece)).map(|piece| (Role::Nas, piece));
+    }
+    let way = Direction::BOTH.into_iter().find(|way| way.arrow() == name)?;
+    let top = links.of(way.receiver()).measured()?.top()?;
+    let mtu = top.mtu.measured()?.value;
+    takes(mtu).then_some((way.receiver(), mtu))
 }
 
 fn limiter(document: &Document, name: &str, path: &PathMtu) -> String {
