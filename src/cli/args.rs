@@ -160,7 +160,7 @@ Examples:
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
 Exit codes: 0 the path is consistent, 1 a fault, 2 could not be measured, 130 interrupted.")]
 pub struct MtuArgs {
-    /// The NAS: HOST, HOST:PORT or [IPv6]:PORT
+    /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
     pub host: String,
     /// No `weaklink serve` on the NAS: measure what this end can know alone. One full-size segment is sent to its SSH, SMB and NFS ports
