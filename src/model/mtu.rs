@@ -23,6 +23,11 @@ pub mod needless {
     pub const ALL: [&str; 4] = [NO_HOLE, NO_CONTRAST, TWO_ENDS, OWN_INTERFACE];
 }
 
+/// Headers of IP and TCP without options, in bytes: what the MSS leaves out of the MTU (RFC 791, RFC 8200; RFC 9293, 3.7.1).
+pub const fn tcp_headers(ipv6: bool) -> u32 {
+    if ipv6 { 60 } else { 40 }
+}
+
 /// Both directions, what TCP makes of them, and the proof of a black hole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MtuSection {

@@ -14,7 +14,7 @@ use crate::model::Outcome;
 use crate::model::mtu::{EchoMethod, EchoPath, PathMtu};
 use crate::sys::Stop;
 use crate::sys::icmp::{EchoArrival, EchoSocket};
-use crate::sys::udp::{SocketReport, TooLarge, TooLargeBy, is_too_large};
+use crate::sys::udp::{SocketReport, TooLarge, TooLargeBy, is_queue_full, is_too_large};
 use crate::units::{Elapsed, Mtu};
 
 mod place;
@@ -206,8 +206,13 @@ impl<'a> Run<'a> {
             };
             let Err(error) = sent else { return Sending::Gone };
             too_large = is_too_large(&error);
+            // Sending it again would only fill the queue once more.
+            let full = is_queue_full(&error);
             if !too_large {
                 self.complaint = Some(error);
+            }
+            if full {
+                return Sending::Gone;
             }
             // The error may belong to an earlier request that a router refused: only the report tells.
             self.take_reports();

@@ -3,7 +3,7 @@
 use super::machines::{ENDS, cell};
 use super::view::{Table, View, or_unknown};
 use crate::model::mtu::{
-    EchoMethod, EchoPath, MtuSection, PathMtu, Probe, ProbeFate, SegmentCost, ServicePath, ServiceProbe, TcpEnd,
+    EchoMethod, EchoPath, MtuSection, PathMtu, Probe, ProbeFate, SegmentCost, ServicePath, ServiceProbe, TcpEnd, tcp_headers,
 };
 use crate::model::{Document, Outcome};
 
@@ -94,8 +94,7 @@ pub(super) fn services(document: &Document, section: &MtuSection, view: &mut Vie
         None => format!("port {}", probe.port),
     };
     let link = document.measurements.link.measured().and_then(|links| links.pc.measured());
-    // IP and TCP without options (RFC 791, RFC 8200, RFC 9293).
-    let headers = if link.is_some_and(|link| link.local.is_ipv6()) { 60 } else { 40 };
+    let headers = tcp_headers(link.is_some_and(|link| link.local.is_ipv6()));
     for probe in section.services.measured().into_iter().flatten() {
         let show = |f: &dyn Fn(&ServicePath) -> String| probe.result.measured().map(f).unwrap_or_default();
         table.rows.push(vec![

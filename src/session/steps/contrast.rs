@@ -6,13 +6,12 @@ use std::time::Duration;
 use crate::model::cpu::CpuWindow;
 use crate::model::host::{Direction, Role};
 use crate::model::mtu::needless::NO_CONTRAST;
-use crate::model::mtu::{JumboGain, MtuSection, PathMtu, SegmentCost, SegmentStream};
+use crate::model::mtu::{JumboGain, MtuSection, PathMtu, SegmentCost, SegmentStream, tcp_headers};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Depth;
 use crate::model::throughput::{Pass, ThroughputSection};
 use crate::session::client::ClientSession;
 use crate::session::error::SessionError;
-use crate::session::steps::mtu::headers;
 use crate::session::steps::throughput::{GRACE, PassPlan, pass, pass_over};
 use crate::units::{BitRate, Elapsed, Mtu};
 
@@ -44,19 +43,13 @@ pub async fn after_passes(
     session.untouched.clear();
     let v6 = session.peer.is_ipv6();
     mtu.clamped = match &mtu.unclamped {
-        Outcome::Measured(stream) => {
-            let single = match stream.direction {
-                Direction::Upload => &throughput.upload.single,
-                Direction::Download => &throughput.download.single,
-            };
-            single.clone().map(|pass| SegmentStream {
-                direction: stream.direction,
-                bytes: pass.bytes,
-                elapsed_us: pass.elapsed_us,
-                goodput_bps: pass.goodput_bps,
-                packet: pass.method.mss_clamp_bytes.map(|mss| packet(mss, v6)),
-            })
-        }
+        Outcome::Measured(stream) => throughput.of(stream.direction).single.clone().map(|pass| SegmentStream {
+            direction: stream.direction,
+            bytes: pass.bytes,
+            elapsed_us: pass.elapsed_us,
+            goodput_bps: pass.goodput_bps,
+            packet: pass.method.mss_clamp_bytes.map(|mss| packet(mss, v6)),
+        }),
         Outcome::Skipped(why) | Outcome::Failed(why) => Outcome::Skipped(why.clone()),
     };
     mtu.gain = if session.settings.depth == Depth::Thorough {
@@ -152,13 +145,13 @@ fn full_packet(session: &ClientSession, mtu: &MtuSection, direction: Direction, 
 }
 
 fn packet(mss: u32, v6: bool) -> Mtu {
-    Mtu(mss.saturating_add(headers(v6)))
+    Mtu(mss.saturating_add(tcp_headers(v6)))
 }
 
 /// The same stream with large and with common segments, where the path carries large ones.
 async fn gain(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<Vec<JumboGain>>, SessionError> {
     let v6 = session.peer.is_ipv6();
-    let common = Mtu::ETHERNET.0 - headers(v6);
+    let common = Mtu::ETHERNET.0 - tcp_headers(v6);
     let mut gains = Vec::new();
     for direction in Direction::BOTH {
         let carried = mtu.of(direction).measured().is_some_and(|path: &PathMtu| path.mtu > Mtu::ETHERNET);

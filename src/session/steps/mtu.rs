@@ -7,7 +7,7 @@ use crate::model::document::Document;
 use crate::model::host::Role;
 use crate::model::link::HostLink;
 use crate::model::mtu::needless::{NO_HOLE, TWO_ENDS};
-use crate::model::mtu::{Limiter, MtuSection, PathMtu, TcpHandshake};
+use crate::model::mtu::{Limiter, MtuSection, PathMtu, TcpHandshake, tcp_headers};
 use crate::model::outcome::Outcome;
 use crate::mtu::Endpoint;
 use crate::session::around::{grown, tree};
@@ -21,11 +21,6 @@ use crate::wire::{Reply, Request, Token};
 
 /// The longest search that an agent agrees to.
 const LONGEST: Duration = Duration::from_secs(20);
-
-/// Headers of IP and TCP without options: what the MSS leaves out of the MTU (RFC 9293, 3.7.1).
-pub(super) const fn headers(v6: bool) -> u32 {
-    if v6 { 60 } else { 40 }
-}
 
 /// The agent's side: the search towards the client.
 pub async fn agent(session: &mut AgentSession, budget: Duration) -> Reply {
@@ -131,5 +126,5 @@ fn clamp(section: &MtuSection, document: &Document, v6: bool) -> Option<u32> {
     let pc = own(Role::Pc).or_else(|| lets_out(section.upload.measured().or(echo)));
     let nas = own(Role::Nas).or_else(|| lets_out(section.download.measured()));
     let ends: Mtu = [pc, nas].into_iter().flatten().min()?;
-    (path < ends).then(|| path.0.saturating_sub(headers(v6)))
+    (path < ends).then(|| path.0.saturating_sub(tcp_headers(v6)))
 }

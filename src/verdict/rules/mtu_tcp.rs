@@ -4,19 +4,16 @@ use super::super::ideal::Ip;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::finding::Where;
-use crate::model::mtu::{JumboGain, SegmentCost};
+use crate::model::mtu::{JumboGain, SegmentCost, tcp_headers};
 use crate::model::{Direction, Role};
 use crate::units::Mtu;
 
 const CLAMPED: &str = "network.mss-clamped";
 const GAIN: &str = "network.jumbo-gain";
 
-/// IP and TCP headers without options, in bytes (RFC 791, RFC 8200, RFC 9293).
+/// IP and TCP headers without options, in bytes.
 pub(in super::super) const fn headers(ip: Ip) -> u32 {
-    match ip {
-        Ip::V4 => 40,
-        Ip::V6 => 60,
-    }
+    tcp_headers(matches!(ip, Ip::V6))
 }
 
 pub(super) const RULES: &[Rule] = &[
