@@ -42,6 +42,7 @@
 //! | [`model`] | the report document: plain data |
 //! | [`stats`], [`pattern`] | statistics of series; the content of test data |
 //! | [`mtu`], [`throughput`], [`link`], [`cpu`], [`storage`], [`copy`] | one thing measured each: engine and decoders pure, I/O in a shell around them |
+//! | [`iperf3`] | iperf3's wire, both roles |
 //! | [`sys`] | the seam to the operating system |
 //! | [`wire`], [`session`] | the control protocol; the two ends of a diagnosis |
 //! | [`verdict`], [`report`] | document to answer, document to text |
@@ -50,6 +51,7 @@
 pub mod cli;
 pub mod copy;
 pub mod cpu;
+pub mod iperf3;
 pub mod link;
 pub mod model;
 pub mod mtu;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use weaklink::model::Outcome;
 use weaklink::model::mtu::PathMtu;
-use weaklink::model::throughput::ReceiverEnd;
+use weaklink::model::throughput::{PassOptions, ReceiverEnd};
 use weaklink::mtu::{Endpoint, Listener, Token};
 use weaklink::sys::Stop;
 use weaklink::throughput::{
@@ -84,7 +84,7 @@ pub fn play() -> bool {
 }
 
 fn cubic() -> SocketSpec {
-    SocketSpec { mss_clamp: None, congestion: Some("cubic".to_owned()) }
+    SocketSpec::with_congestion("cubic")
 }
 
 fn json(value: &impl serde::Serialize) -> io::Result<String> {
@@ -109,13 +109,13 @@ fn play_receiver(streams: u64, time: Duration, copies: bool) -> io::Result<Strin
     for stream in &conns {
         adopt(stream, &cubic());
     }
-    let spec = ReceiveSpec { deadline: time + PATIENCE / 4, copies };
+    let spec = ReceiveSpec { deadline: time + PATIENCE / 4, options: PassOptions { copies, ..PassOptions::default() } };
     json(&receive(conns, &spec, &Stop::new(), &Progress::new())?)
 }
 
 fn play_sender(streams: u64, duration: Duration, copies: bool) -> io::Result<String> {
     let conns = (0..streams).map(|_| connect(nas()?, &cubic(), PATIENCE)).collect::<io::Result<Vec<_>>>()?;
-    let spec = SendSpec { duration, max_bytes: None, congestion: cubic().congestion, copies };
+    let spec = SendSpec { duration, options: PassOptions { copies, ..cubic().options } };
     json(&send(conns, &spec, &Stop::new(), &Progress::new())?)
 }
 

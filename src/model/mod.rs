@@ -5,12 +5,15 @@ pub mod cpu;
 pub mod document;
 pub mod finding;
 pub mod host;
+pub mod kernel;
 pub mod link;
 pub mod mtu;
 pub mod outcome;
 pub mod plan;
 pub mod storage;
 pub mod throughput;
+pub mod together;
+pub mod udp;
 
 pub use document::Document;
 pub use host::{Direction, Role};

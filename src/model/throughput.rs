@@ -4,9 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::CpuWindow;
 use super::host::Direction;
+use super::kernel::{Ended, KernelSeries, LimitShares, MethodTrial, Shape, ThreadCost};
 use super::link::CountersByInterface;
 use super::outcome::Outcome;
+use super::together::Together;
+use super::udp::UdpSection;
 use crate::units::{BitRate, ByteSize, Elapsed};
+
+/// Why a part of a section that older reports do not have is missing.
+fn not_there<T>() -> Outcome<T> {
+    Outcome::skipped("not asked for")
+}
 
 /// Both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,9 +25,79 @@ pub struct ThroughputSection {
     pub download: DirectionThroughput,
     /// The round-trip time of an idle path.
     pub idle_rtt: Outcome<RttSummary>,
+    /// Who the other end was.
+    #[serde(default)]
+    pub far_end: FarEnd,
+    /// Upload and download at the same moment.
+    #[serde(default = "not_there")]
+    pub both: Outcome<BothWays>,
+    /// One pass with each of several congestion controls.
+    #[serde(default = "not_there")]
+    pub congestion: Outcome<Vec<CongestionTrial>>,
+    /// Datagrams at chosen rates.
+    #[serde(default = "not_there")]
+    pub udp: Outcome<UdpSection>,
+    /// Several PCs at the same moment.
+    #[serde(default = "not_there")]
+    pub together: Outcome<Together>,
+}
+
+/// Who answers at the far end of the throughput test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FarEnd {
+    /// Our own agent, which tells everything that it sees.
+    #[default]
+    Agent,
+    /// An iperf3 server, which tells its totals only.
+    Iperf3Server,
+}
+
+/// Both directions at the same moment, over connections of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BothWays {
+    /// PC → NAS.
+    pub upload: Outcome<Pass>,
+    /// NAS → PC.
+    pub download: Outcome<Pass>,
+}
+
+impl BothWays {
+    /// One direction's pass.
+    pub const fn of(&self, direction: Direction) -> &Outcome<Pass> {
+        match direction {
+            Direction::Upload => &self.upload,
+            Direction::Download => &self.download,
+        }
+    }
+}
+
+/// A pass with a congestion control that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CongestionTrial {
+    /// The way of the data.
+    pub direction: Direction,
+    /// What was asked for; what ran is told by the pass.
+    pub congestion: String,
+    /// What it gave.
+    pub pass: Outcome<Pass>,
 }
 
 impl ThroughputSection {
+    /// One stream and several in each direction; everything else was not asked for.
+    pub fn new(upload: DirectionThroughput, download: DirectionThroughput, idle_rtt: Outcome<RttSummary>) -> Self {
+        Self {
+            upload,
+            download,
+            idle_rtt,
+            far_end: FarEnd::Agent,
+            both: not_there(),
+            congestion: not_there(),
+            udp: not_there(),
+            together: not_there(),
+        }
+    }
+
     /// One direction's results.
     pub const fn of(&self, direction: Direction) -> &DirectionThroughput {
         match direction {
@@ -34,14 +112,26 @@ impl ThroughputSection {
 pub struct DirectionThroughput {
     /// One stream.
     pub single: Outcome<Pass>,
-    /// Several streams at once.
+    /// Several streams at once: of all numbers that were tried the one that gave most.
     pub multi: Outcome<Pass>,
+    /// What each number of streams gave, in the order of trying; more are tried while the sum grows.
+    #[serde(default)]
+    pub sweep: Vec<SweepPoint>,
+}
+
+/// What one number of streams gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// The number of streams.
+    pub streams: u32,
+    /// The goodput of all of them together.
+    pub goodput_bps: BitRate,
 }
 
 impl DirectionThroughput {
     /// Both passes were skipped or failed for one reason.
     pub fn skipped(reason: &str) -> Self {
-        Self { single: Outcome::skipped(reason), multi: Outcome::skipped(reason) }
+        Self { single: Outcome::skipped(reason), multi: Outcome::skipped(reason), sweep: Vec::new() }
     }
 
     /// The larger of both goodputs, if anything was measured.
@@ -62,16 +152,43 @@ pub struct Pass {
     pub bytes: ByteSize,
     /// From the first to the last byte at the receiver.
     pub elapsed_us: Elapsed,
-    /// The receiver's bytes in each bin, all streams together.
+    /// The receiver's bytes in each bin, all streams together; empty where the receiver tells its total only.
     pub bins: Bins,
+    /// What the sender handed to its kernel in each bin; empty where it does not tell.
+    #[serde(default)]
+    pub sender_bins: Bins,
     /// The steady part of the bins; none when the rate never settled.
     pub steady: Option<Steady>,
+    /// Half the width of the 95 % confidence interval of the goodput, as a share of it; none where there are too few bins.
+    #[serde(default)]
+    pub half_width: Option<f64>,
+    /// What ended the pass.
+    #[serde(default)]
+    pub ended: Ended,
+    /// Stalls, dips and drift in the bins.
+    #[serde(default)]
+    pub shape: Shape,
     /// Each stream's bytes at the receiver.
     pub stream_bytes: Vec<ByteSize>,
-    /// The sender's view by its kernel.
+    /// The sender's view by its kernel, at the end of the pass.
     pub sender: Outcome<Vec<TcpStats>>,
-    /// The receiver's view by its kernel.
+    /// The receiver's view by its kernel, at the end of the pass.
     pub receiver: Outcome<Vec<TcpStats>>,
+    /// The sender's kernel bin by bin.
+    #[serde(default = "not_there")]
+    pub sender_series: Outcome<KernelSeries>,
+    /// The receiver's kernel bin by bin.
+    #[serde(default = "not_there")]
+    pub receiver_series: Outcome<KernelSeries>,
+    /// What held the sender back, as shares of the time.
+    #[serde(default = "not_there")]
+    pub limits: Outcome<LimitShares>,
+    /// What the sender's threads cost its host.
+    #[serde(default = "not_there")]
+    pub sender_cost: Outcome<ThreadCost>,
+    /// What the receiver's threads cost its host.
+    #[serde(default = "not_there")]
+    pub receiver_cost: Outcome<ThreadCost>,
     /// How the bytes were handed over at each end, and with which congestion control.
     pub method: Method,
     /// The PC's CPU during the pass.
@@ -84,6 +201,41 @@ pub struct Pass {
     pub counters_pc: Outcome<CountersByInterface>,
     /// What the NAS's interfaces counted during the pass.
     pub counters_nas: Outcome<CountersByInterface>,
+}
+
+impl Pass {
+    /// A pass of so many streams in which nothing was measured.
+    pub fn blank(streams: u32) -> Self {
+        fn unattached<T>() -> Outcome<T> {
+            Outcome::skipped("not told")
+        }
+        Self {
+            streams,
+            goodput_bps: BitRate(0),
+            bytes: ByteSize(0),
+            elapsed_us: Elapsed(0),
+            bins: Bins::default(),
+            sender_bins: Bins::default(),
+            steady: None,
+            half_width: None,
+            ended: Ended::Time,
+            shape: Shape::default(),
+            stream_bytes: Vec::new(),
+            sender: unattached(),
+            receiver: unattached(),
+            sender_series: unattached(),
+            receiver_series: unattached(),
+            limits: unattached(),
+            sender_cost: unattached(),
+            receiver_cost: unattached(),
+            method: Method::default(),
+            cpu_pc: unattached(),
+            cpu_nas: unattached(),
+            loaded_rtt: unattached(),
+            counters_pc: unattached(),
+            counters_nas: unattached(),
+        }
+    }
 }
 
 /// A series of byte counts in bins of one length.
@@ -115,7 +267,7 @@ pub struct Steady {
 }
 
 /// How a pass moved its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Method {
     /// How the sender handed over its bytes: `send`, `sendfile`, `write` …
     pub send: String,
@@ -125,6 +277,70 @@ pub struct Method {
     pub congestion: Option<String>,
     /// The segment size that both ends were clamped to, if they were.
     pub mss_clamp_bytes: Option<u32>,
+    /// What the sender's methods cost when they were tried against each other; empty where nothing was tried.
+    #[serde(default)]
+    pub send_trials: Vec<MethodTrial>,
+    /// The same of the receiver's.
+    #[serde(default)]
+    pub receive_trials: Vec<MethodTrial>,
+    /// What was set on the sender's sockets beside that, as the kernel granted it.
+    #[serde(default)]
+    pub sender_sockets: SocketFacts,
+    /// The same of the receiver's.
+    #[serde(default)]
+    pub receiver_sockets: SocketFacts,
+}
+
+/// What was asked of a pass's sockets and granted; absent where nothing was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketFacts {
+    /// The buffer of this end, send or receive, as the kernel counts it (Linux: double of what was asked, for its overhead).
+    #[serde(default)]
+    pub buffer_bytes: Option<ByteSize>,
+    /// The rate that the kernel paces each stream to.
+    #[serde(default)]
+    pub pacing_bps: Option<BitRate>,
+    /// The differentiated services code point of what this end sends.
+    #[serde(default)]
+    pub dscp: Option<u8>,
+    /// What was asked and refused: one sentence each.
+    #[serde(default)]
+    pub refused: Vec<String>,
+}
+
+/// What is asked of the sockets and the engine of a pass; everything absent is the ordinary test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PassOptions {
+    /// The congestion control by the kernel's name; a wish, and what ran is told.
+    #[serde(default)]
+    pub congestion: Option<String>,
+    /// The socket buffers of both ends (`SO_SNDBUF`, `SO_RCVBUF`), which bound the window.
+    #[serde(default)]
+    pub window_bytes: Option<u32>,
+    /// The rate that each stream is paced to by the kernel (`SO_MAX_PACING_RATE`).
+    #[serde(default)]
+    pub pacing_bps: Option<BitRate>,
+    /// The differentiated services code point, 0 to 63.
+    #[serde(default)]
+    pub dscp: Option<u8>,
+    /// Ordinary copies at both ends, as programs do, in place of the cheapest way.
+    #[serde(default)]
+    pub copies: bool,
+    /// The bytes after which the pass ends, all streams together.
+    #[serde(default)]
+    pub max_bytes: Option<ByteSize>,
+    /// When the receiver knows enough; none: the whole time.
+    #[serde(default)]
+    pub enough: Option<StopRule>,
+}
+
+/// When a pass may end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopRule {
+    /// Half the width of the 95 % confidence interval, as a share of the goodput.
+    pub half_width: f64,
+    /// The least time from the first byte on.
+    pub least_us: Elapsed,
 }
 
 /// One TCP stream as the kernel counted it; a field is absent when the kernel does not give it.
@@ -166,6 +382,15 @@ pub struct TcpStats {
     pub rcv_space_bytes: Option<u32>,
     /// The kernel's own estimate of what was delivered.
     pub delivery_rate_bps: Option<BitRate>,
+    /// Whether that estimate was held down by the application, which had nothing to send.
+    #[serde(default)]
+    pub app_limited: Option<bool>,
+    /// Segments that arrived marked for congestion (ECN), as the peer said.
+    #[serde(default)]
+    pub delivered_ce: Option<u32>,
+    /// Segments that the peer said had come twice: what was sent again without need.
+    #[serde(default)]
+    pub dsack_dups: Option<u32>,
 }
 
 /// Round-trip times of small echoes.
@@ -181,6 +406,9 @@ pub struct RttSummary {
     pub median_us: Elapsed,
     /// The 95th percentile.
     pub p95_us: Elapsed,
+    /// The 99th percentile, where it was kept.
+    #[serde(default)]
+    pub p99_us: Option<Elapsed>,
     /// The largest.
     pub max_us: Elapsed,
 }
@@ -200,6 +428,24 @@ pub struct SenderEnd {
     pub stats: Outcome<Vec<TcpStats>>,
     /// The processor time of the stream threads together.
     pub thread_cpu_us: Option<Elapsed>,
+    /// The processor cycles of the stream threads together, where the processor counts them for us.
+    #[serde(default)]
+    pub cycles: Option<u64>,
+    /// Bytes handed to the kernel in each bin, all streams together.
+    #[serde(default)]
+    pub bins: Bins,
+    /// The kernel bin by bin.
+    #[serde(default = "not_there")]
+    pub series: Outcome<KernelSeries>,
+    /// What ended it.
+    #[serde(default)]
+    pub ended: Ended,
+    /// What each method cost when they were tried.
+    #[serde(default)]
+    pub trials: Vec<MethodTrial>,
+    /// What was set on the sockets.
+    #[serde(default)]
+    pub sockets: SocketFacts,
 }
 
 /// What the receiving end of a pass saw; it travels between the hosts and becomes part of a [`Pass`].
@@ -219,4 +465,19 @@ pub struct ReceiverEnd {
     pub stats: Outcome<Vec<TcpStats>>,
     /// The processor time of the stream threads together.
     pub thread_cpu_us: Option<Elapsed>,
+    /// The processor cycles of the stream threads together, where the processor counts them for us.
+    #[serde(default)]
+    pub cycles: Option<u64>,
+    /// The kernel bin by bin.
+    #[serde(default = "not_there")]
+    pub series: Outcome<KernelSeries>,
+    /// What ended it.
+    #[serde(default)]
+    pub ended: Ended,
+    /// What each method cost when they were tried.
+    #[serde(default)]
+    pub trials: Vec<MethodTrial>,
+    /// What was set on the sockets.
+    #[serde(default)]
+    pub sockets: SocketFacts,
 }

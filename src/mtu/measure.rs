@@ -86,9 +86,10 @@ impl Endpoint {
         let (sent, times) = echoes(&self.shared, count, interval, stop);
         let micros: Vec<f64> = times.iter().map(|rtt| rtt.as_secs_f64() * 1e6).collect();
         let at = |percent| stats::percentile(&micros, percent).map(|us| Elapsed(us.round() as u64));
+        let p99_us = at(99.0);
         match (at(0.0), at(50.0), at(95.0), at(100.0)) {
             (Some(min_us), Some(median_us), Some(p95_us), Some(max_us)) => {
-                Outcome::Measured(RttSummary { sent, received: times.len() as u32, min_us, median_us, p95_us, max_us })
+                Outcome::Measured(RttSummary { sent, received: times.len() as u32, min_us, median_us, p95_us, p99_us, max_us })
             }
             _ => Outcome::failed(format!(
                 "none of {sent} echoes to {} came back by UDP: the path is blocked or saturated",

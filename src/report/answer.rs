@@ -338,6 +338,8 @@ pub(super) fn run(document: &Document, view: &mut View) {
         Scope::Run => String::new(),
         Scope::Mtu => "the path MTU, with an agent on the NAS".to_owned(),
         Scope::MtuWithoutAgent => "the path MTU, as far as the PC alone can know it".to_owned(),
+        Scope::Throughput => "throughput, with an agent on the NAS".to_owned(),
+        Scope::ThroughputIperf3 => "throughput, against an iperf3 server on the NAS".to_owned(),
     };
     // Streams, files and lanes are no part of that question.
     let whole = |text: String| if plan.scope.is_mtu() { String::new() } else { text };

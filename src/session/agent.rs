@@ -111,8 +111,8 @@ impl Agent {
         let fault = |error| bind_fault(first, error);
         let listener = listener.map_err(fault)?;
         // Accepted sockets inherit it: a socket that began with BBR keeps BBR's pacing after a change.
-        let congestion = Some(crate::throughput::CAPACITY_CONGESTION.to_owned());
-        let _ = crate::throughput::prepare(&listener, &crate::throughput::SocketSpec { mss_clamp: None, congestion });
+        let congestion = crate::throughput::SocketSpec::with_congestion(crate::throughput::CAPACITY_CONGESTION);
+        let _ = crate::throughput::prepare(&listener, &congestion);
         let listener = TcpListener::from_std(listener).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let udp = mtu::Listener::bind(address).map_err(|error| format!("cannot listen on UDP {address}: {error}"));

@@ -127,6 +127,7 @@ fn plan(settings: &AloneSettings) -> Plan {
         lanes: Vec::new(),
         workload: Workload::Large,
         stated_pc_bps: settings.stated_pc,
+        throughput: None,
         stated_nas_bps: None,
     }
 }

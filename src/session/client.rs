@@ -125,7 +125,7 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
     let mut session = ClientSession::open(settings, events.clone()).await?;
     let mut document = blank(session.plan(), started);
     events.tell(Event::Begin { expected: session.expected() });
-    let ended = session.measure(&mut document).await.err();
+    let ended = Box::pin(session.measure(&mut document)).await.err();
     session.stop.set();
     if ended.is_none() {
         let _ = session.channel.send(&Request::Bye).await;
@@ -169,6 +169,7 @@ fn patience(request: &Request) -> Duration {
         Request::SearchMtu { budget_us } => Duration::from(*budget_us),
         Request::Neighbours { wait_us } => Duration::from(*wait_us),
         Request::Pass(pass) => pass.duration_us.into(),
+        Request::PassBoth { upload, download } => Duration::from(upload.duration_us.max(download.duration_us)),
         Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
@@ -286,6 +287,7 @@ impl ClientSession {
             workload: settings.workload,
             stated_pc_bps: settings.stated_pc,
             stated_nas_bps: settings.stated_nas,
+            throughput: None,
         }
     }
 

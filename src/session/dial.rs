@@ -113,7 +113,7 @@ pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, Sessi
 /// Connects to the first address of the host that answers. Blocking.
 pub fn reach(target: &Target, family: Family) -> Result<TcpStream, SessionError> {
     let addresses = resolve(target, family)?;
-    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), congestion: None };
+    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), ..SocketSpec::default() };
     let mut last = None;
     for address in addresses {
         match connect(address, &spec, CONNECT) {

@@ -156,6 +156,7 @@ impl AgentSession {
             Request::Handshake { token } => steps::mtu::handshake_at_agent(self, token).await,
             Request::Neighbours { wait_us } => steps::link::neighbours_at_agent(self, wait_us.into()).await,
             Request::Pass(request) => steps::throughput::agent(self, request).await,
+            Request::PassBoth { upload, download } => steps::throughput::agent_both(self, upload, download).await,
             Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
             Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,
             Request::Room { max_bytes } => steps::copy::room(self, max_bytes).await,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::model::Outcome;
+use crate::model::kernel::ThreadCost;
 use crate::model::throughput::{Bins, Method, Pass, ReceiverEnd, SenderEnd, Steady};
 use crate::stats;
 use crate::units::{BitRate, ByteSize, Elapsed};
@@ -97,33 +98,40 @@ pub fn assemble(streams: u32, sender: Outcome<SenderEnd>, receiver: ReceiverEnd,
     let steady = steady(&receiver.bins);
     let goodput_bps = goodput(&receiver, steady.as_ref());
     let told = sender.measured();
+    let cost = |cpu: Option<Elapsed>, cycles| {
+        cpu.map_or_else(
+            || Outcome::skipped("the system does not tell a thread's own time"),
+            |cpu_us| Outcome::Measured(ThreadCost { cpu_us, cycles }),
+        )
+    };
     let method = Method {
         send: told.map_or_else(|| "not told".to_owned(), |end| end.method.clone()),
         receive: receiver.method,
         congestion: told.and_then(|end| end.congestion.clone()),
         mss_clamp_bytes: clamp,
+        send_trials: told.map(|end| end.trials.clone()).unwrap_or_default(),
+        receive_trials: receiver.trials,
+        sender_sockets: told.map(|end| end.sockets.clone()).unwrap_or_default(),
+        receiver_sockets: receiver.sockets,
     };
     Pass {
-        streams,
         goodput_bps,
         bytes: receiver.bytes,
         elapsed_us: receiver.elapsed_us,
         bins: receiver.bins,
+        sender_bins: told.map(|end| end.bins.clone()).unwrap_or_default(),
         steady,
+        ended: receiver.ended,
         stream_bytes: receiver.stream_bytes,
+        sender_series: sender.clone().and_then(|end| end.series),
+        receiver_series: receiver.series,
+        sender_cost: sender.clone().and_then(|end| cost(end.thread_cpu_us, end.cycles)),
+        receiver_cost: cost(receiver.thread_cpu_us, receiver.cycles),
         sender: sender.and_then(|end| end.stats),
         receiver: receiver.stats,
         method,
-        cpu_pc: unattached(),
-        cpu_nas: unattached(),
-        loaded_rtt: unattached(),
-        counters_pc: unattached(),
-        counters_nas: unattached(),
+        ..Pass::blank(streams)
     }
-}
-
-fn unattached<T>() -> Outcome<T> {
-    Outcome::skipped("not attached yet")
 }
 
 /// The processor time of all stream threads together, if every one knows its own.
@@ -136,6 +144,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::kernel::Ended;
+    use crate::model::throughput::SocketFacts;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -152,6 +162,11 @@ mod tests {
             method: "read".into(),
             stats: Outcome::skipped("test"),
             thread_cpu_us: None,
+            cycles: None,
+            series: Outcome::skipped("test"),
+            ended: Ended::Time,
+            trials: vec![],
+            sockets: SocketFacts::default(),
         }
     }
 
@@ -202,7 +217,7 @@ mod tests {
         assert_eq!(pass.sender.why(), Some("the peer left"));
         assert_eq!(pass.method.send, "not told");
         assert_eq!(pass.method.mss_clamp_bytes, Some(1448));
-        assert_eq!(pass.cpu_pc.why(), Some("not attached yet"));
+        assert_eq!(pass.cpu_pc.why(), Some("not told"));
     }
 
     proptest! {

@@ -13,7 +13,9 @@ use super::meter::{BIN, Meter, cpu_sum};
 use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
 use super::{socket, tcp_info};
-use crate::model::throughput::ReceiverEnd;
+use crate::model::Outcome;
+use crate::model::kernel::Ended;
+use crate::model::throughput::{PassOptions, ReceiverEnd, SocketFacts};
 use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::ByteSize;
@@ -33,13 +35,13 @@ const READ: usize = 128 * 1024;
 const WINDING_DOWN: Duration = Duration::from_millis(500);
 
 /// How a receiving end works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReceiveSpec {
     /// The longest that it lasts, from the call on; after it the connections are shut. To be set above the sender's duration by what the
     /// path may take to drain, such as two seconds.
     pub deadline: Duration,
-    /// Whether bytes are copied into the program, as ordinary programs do; else they are discarded in the kernel where it can.
-    pub copies: bool,
+    /// What is asked of the sockets and of this end, the stop rule among it.
+    pub options: PassOptions,
 }
 
 /// One stream's result.
@@ -153,7 +155,7 @@ impl Shared<'_> {
 
     fn take_all(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
         let socket = SockRef::from(stream);
-        let mut hands = Hands::new(self.spec.copies);
+        let mut hands = Hands::new(self.spec.options.copies);
         let mut end = StreamEnd {
             first: None,
             last: None,
@@ -257,6 +259,11 @@ fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<Receiv
         // The longest name: a mark on one stream is worth telling.
         method: ends.iter().map(|end| end.method).max_by_key(|name| name.len()).unwrap_or("read").to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
+        cycles: None,
+        series: Outcome::skipped("not kept yet"),
+        ended: Ended::Time,
+        trials: Vec::new(),
+        sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
     })
 }

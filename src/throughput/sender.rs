@@ -13,7 +13,9 @@ use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
 use super::socket::{self, SocketSpec};
 use super::tcp_info;
-use crate::model::throughput::SenderEnd;
+use crate::model::Outcome;
+use crate::model::kernel::Ended;
+use crate::model::throughput::{Bins, PassOptions, SenderEnd, SocketFacts};
 use crate::pattern::Pattern;
 use crate::sys::Progress;
 use crate::sys::{self, Stop};
@@ -36,16 +38,12 @@ const CALL: Duration = Duration::from_millis(20);
 const CONTENT: usize = 1 << 20;
 
 /// How a sending end works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SendSpec {
     /// The longest that it sends; a hard limit, whatever the path does.
     pub duration: Duration,
-    /// The bytes after which it ends before that, all streams together.
-    pub max_bytes: Option<u64>,
-    /// The congestion control by the kernel's name, as the sender's end chooses it; a wish (see [`SocketSpec`]).
-    pub congestion: Option<String>,
-    /// Whether bytes are copied out of the program, as ordinary programs do; else the kernel sends from its own memory where it can.
-    pub copies: bool,
+    /// What is asked of the sockets and of this end; the stop rule is the receiver's.
+    pub options: PassOptions,
 }
 
 /// One stream's result.
@@ -76,11 +74,11 @@ struct Shared<'a> {
 /// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
-    let sockets = SocketSpec { mss_clamp: None, congestion: spec.congestion.clone() };
+    let sockets = SocketSpec { options: spec.options.clone(), ..SocketSpec::default() };
     for stream in &conns {
         socket::adopt(stream, &sockets);
     }
-    let content = Content::new(spec.copies);
+    let content = Content::new(spec.options.copies);
     let shared = Shared {
         content: &content,
         duration: spec.duration,
@@ -93,7 +91,7 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
     let ends = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
-            let (shared, limit) = (&shared, share(spec.max_bytes, conns.len(), at));
+            let (shared, limit) = (&shared, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
             match thread::Builder::new().name("send".into()).spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -239,6 +237,12 @@ fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
         method: method.to_owned(),
         congestion: ends.iter().find_map(|end| end.congestion.clone()),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
+        cycles: None,
+        bins: Bins::default(),
+        series: Outcome::skipped("not kept yet"),
+        ended: Ended::Time,
+        trials: Vec::new(),
+        sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
     })
 }

@@ -1,11 +1,12 @@
 //! Opening and preparing the connections that carry the data.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::model::throughput::PassOptions;
 use crate::sys;
 
 /// The largest value that Linux takes for `TCP_MAXSEG` (`MAX_TCP_WINDOW`); a larger clamp would clamp nothing.
@@ -14,12 +15,22 @@ const LARGEST_CLAMP: u32 = 32_767;
 /// How a data connection is to be made.
 ///
 /// `TCP_NODELAY` is left off: the sender always has more, so waiting for a full segment costs nothing and saves small ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketSpec {
     /// The largest segment in bytes, for a path that drops larger packets in silence; none leaves it to the system.
     pub mss_clamp: Option<u32>,
-    /// The congestion control by the kernel's name; a wish, since a system may refuse it. What is in use is told by the sender.
-    pub congestion: Option<String>,
+    /// The address of this end, where it has several; none leaves it to the route.
+    pub bind: Option<IpAddr>,
+    /// What is asked beside that: congestion control, buffers, pacing, code point. Wishes, since a system may refuse them; what came of
+    /// them is told with the result.
+    pub options: PassOptions,
+}
+
+impl SocketSpec {
+    /// Only the congestion control is asked for.
+    pub fn with_congestion(name: &str) -> Self {
+        Self { options: PassOptions { congestion: Some(name.to_owned()), ..PassOptions::default() }, ..Self::default() }
+    }
 }
 
 /// Opens a connection to `addr` with everything of `spec` set before the handshake.
@@ -66,7 +77,7 @@ pub const CAPACITY_CONGESTION: &str = "cubic";
 
 /// Asks for the congestion control unless it is in use already; a refusal is no failure.
 fn wish(socket: &Socket, spec: &SocketSpec) {
-    if let Some(name) = &spec.congestion
+    if let Some(name) = &spec.options.congestion
         && sys::tcp::congestion(socket).ok().as_ref() != Some(name)
     {
         let _ = sys::tcp::set_congestion(socket, name);

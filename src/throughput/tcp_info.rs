@@ -13,6 +13,8 @@ use crate::units::{BitRate, ByteRate};
 /// Offsets in bytes, as the compiler lays out `struct tcp_info` of `include/uapi/linux/tcp.h` (the same on 32 and 64 bits:
 /// its 64-bit fields are aligned by hand).
 mod at {
+    /// A bit field: the lowest bit of it on little-endian systems, the highest on others.
+    pub(super) const APP_LIMITED: usize = 7;
     pub(super) const SND_MSS: usize = 16;
     pub(super) const PMTU: usize = 60;
     pub(super) const RTT: usize = 68;
@@ -27,11 +29,16 @@ mod at {
     pub(super) const BUSY_TIME: usize = 168;
     pub(super) const RWND_LIMITED: usize = 176;
     pub(super) const SNDBUF_LIMITED: usize = 184;
+    pub(super) const DELIVERED_CE: usize = 196;
     pub(super) const BYTES_SENT: usize = 200;
     pub(super) const BYTES_RETRANS: usize = 208;
+    pub(super) const DSACK_DUPS: usize = 216;
     pub(super) const REORD_SEEN: usize = 220;
     pub(super) const SND_WND: usize = 228;
 }
+
+/// The bit of [`at::APP_LIMITED`], as C lays out bit fields.
+const APP_LIMITED: u8 = if cfg!(target_endian = "little") { 1 } else { 0x80 };
 
 /// Reads the fields that `bytes`, as `getsockopt(TCP_INFO)` returned them, cover whole; the others are absent.
 pub fn decode(bytes: &[u8]) -> TcpStats {
@@ -56,6 +63,9 @@ pub fn decode(bytes: &[u8]) -> TcpStats {
         sndbuf_limited_us: long(at::SNDBUF_LIMITED),
         snd_wnd_bytes: word(at::SND_WND).map(u64::from),
         rcv_space_bytes: word(at::RCV_SPACE),
+        app_limited: long(at::DELIVERY_RATE).and(bytes.get(at::APP_LIMITED)).map(|bits| bits & APP_LIMITED != 0),
+        delivered_ce: word(at::DELIVERED_CE),
+        dsack_dups: word(at::DSACK_DUPS),
         delivery_rate_bps: long(at::DELIVERY_RATE).map(|rate| ByteRate(rate).bits()).filter(|rate| *rate > BitRate(0)),
     }
 }
@@ -112,6 +122,9 @@ mod tests {
             snd_wnd_bytes: Some(11_506_688),
             rcv_space_bytes: Some(65495),
             delivery_rate_bps: Some(BitRate(8 * 10_913_833_333)),
+            app_limited: Some(false),
+            delivered_ce: Some(0),
+            dsack_dups: Some(0),
         };
         assert_eq!(decode(&recorded(usize::MAX)), told);
         assert_eq!(decode(&recorded(232)), told, "5.4");

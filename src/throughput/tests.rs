@@ -10,12 +10,13 @@ use super::*;
 use crate::model::Outcome;
 use crate::model::throughput::{Pass, ReceiverEnd, SenderEnd};
 use crate::sys::Stop;
+use crate::units::ByteSize;
 
 /// Far beyond what any pass here may take, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn pairs(count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
-    let spec = SocketSpec { mss_clamp: None, congestion: Some(CAPACITY_CONGESTION.to_owned()) };
+    let spec = SocketSpec::with_congestion(CAPACITY_CONGESTION);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     prepare(&listener, &spec).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -30,11 +31,11 @@ fn pairs(count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
 }
 
 fn send_spec(millis: u64) -> SendSpec {
-    SendSpec { duration: Duration::from_millis(millis), max_bytes: None, congestion: Some("cubic".into()), copies: false }
+    SendSpec { duration: Duration::from_millis(millis), options: SocketSpec::with_congestion("cubic").options }
 }
 
 fn receive_spec(deadline: Duration) -> ReceiveSpec {
-    ReceiveSpec { deadline, copies: false }
+    ReceiveSpec { deadline, ..ReceiveSpec::default() }
 }
 
 fn pass(streams: usize, out: &SendSpec, into: &ReceiveSpec) -> (SenderEnd, ReceiverEnd, Pass) {
@@ -51,7 +52,8 @@ fn pass(streams: usize, out: &SendSpec, into: &ReceiveSpec) -> (SenderEnd, Recei
 #[test]
 fn what_is_sent_arrives_on_one_stream_and_on_four_with_and_without_copies() {
     for (streams, copies) in [(1, false), (4, false), (1, true), (4, true)] {
-        let (out, into) = (SendSpec { copies, ..send_spec(600) }, ReceiveSpec { copies, ..receive_spec(PATIENCE) });
+        let (mut out, mut into) = (send_spec(600), receive_spec(PATIENCE));
+        (out.options.copies, into.options.copies) = (copies, copies);
         let (sent, received, pass) = pass(streams, &out, &into);
         assert!(sent.bytes.0 > 0);
         assert_eq!(sent.bytes, received.bytes, "{streams} streams, copies: {copies}");
@@ -82,7 +84,8 @@ fn the_kernel_tells_of_every_stream() {
 
 #[test]
 fn a_limit_of_bytes_ends_a_pass_to_the_byte() {
-    let out = SendSpec { max_bytes: Some(3_000_001), ..send_spec(30_000) };
+    let mut out = send_spec(30_000);
+    out.options.max_bytes = Some(ByteSize(3_000_001));
     let (sent, received, _) = pass(4, &out, &receive_spec(PATIENCE));
     assert_eq!((sent.bytes.0, received.bytes.0), (3_000_001, 3_000_001));
     assert!(sent.elapsed_us.seconds() < 25.0);
@@ -195,7 +198,7 @@ fn nobody_there_is_an_error_that_names_the_address() {
 #[test]
 fn a_clamp_before_connecting_holds_for_both_directions() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let spec = SocketSpec { mss_clamp: Some(1000), congestion: None };
+    let spec = SocketSpec { mss_clamp: Some(1000), ..SocketSpec::default() };
     let near = connect(listener.local_addr().unwrap(), &spec, PATIENCE).unwrap();
     let (far, _) = listener.accept().unwrap();
     for stream in [&near, &far] {

@@ -11,7 +11,7 @@ use crate::model::mtu::{EchoMethod, EchoPath, Limiter, MtuSection, PathMtu, Serv
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::model::plan::{Depth, Plan, Scope, Workload};
 use crate::model::storage::{Device, DeviceKind, Disk, DiskResult, StorageSection, Transfer};
-use crate::model::throughput::{Bins, DirectionThroughput, Method, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
+use crate::model::throughput::{Bins, DirectionThroughput, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
 use crate::units::{BitRate, ByteRate, ByteSize, Elapsed, Mtu};
 
 pub(super) fn mbit(mbit: u64) -> BitRate {
@@ -41,6 +41,7 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
             workload: Workload::Large,
             stated_pc_bps: None,
             stated_nas_bps: None,
+            throughput: None,
         },
         hosts: Hosts { pc: Outcome::Measured(host()), nas: Outcome::Measured(host()) },
         measurements: Measurements {
@@ -53,11 +54,7 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
                 Outcome::Measured(path(1500, Limiter::LocalInterface)),
                 "the path carries what the interfaces use",
             )),
-            throughput: Outcome::Measured(ThroughputSection {
-                upload: direction(wire),
-                download: direction(wire),
-                idle_rtt: Outcome::Measured(rtt(200)),
-            }),
+            throughput: Outcome::Measured(ThroughputSection::new(direction(wire), direction(wire), Outcome::Measured(rtt(200)))),
             cpu: Outcome::Measured(CpuSection { pc: Outcome::Measured(host_cpu()), nas: Outcome::Measured(host_cpu()) }),
             storage: Outcome::Measured(StorageSection { pc: Outcome::Measured(disk(fast)), nas: Outcome::Measured(disk(fast)) }),
             copy: Outcome::skipped("no lane was asked for"),
@@ -131,11 +128,15 @@ pub(super) fn path(mtu: u32, limited_by: Limiter) -> PathMtu {
 
 fn rtt(us: u64) -> RttSummary {
     let us = Elapsed(us);
-    RttSummary { sent: 20, received: 20, min_us: us, median_us: us, p95_us: us, max_us: us }
+    RttSummary { sent: 20, received: 20, min_us: us, median_us: us, p95_us: us, p99_us: Some(us), max_us: us }
 }
 
 fn direction(rate_mbit: u64) -> DirectionThroughput {
-    DirectionThroughput { single: Outcome::Measured(pass(1, rate_mbit)), multi: Outcome::Measured(pass(4, rate_mbit)) }
+    DirectionThroughput {
+        single: Outcome::Measured(pass(1, rate_mbit)),
+        multi: Outcome::Measured(pass(4, rate_mbit)),
+        sweep: vec![],
+    }
 }
 
 pub(super) fn pass(streams: u32, rate_mbit: u64) -> Pass {
@@ -160,13 +161,12 @@ pub(super) fn pass(streams: u32, rate_mbit: u64) -> Pass {
         steady: Some(Steady { first_bin: 2, bins: 38, spread: 0.01 }),
         stream_bytes: vec![ByteSize(bytes / u64::from(streams)); streams as usize],
         sender: Outcome::Measured(vec![stats; streams as usize]),
-        receiver: Outcome::skipped("not asked"),
-        method: Method::default(),
         cpu_pc: Outcome::Measured(cpu_window(0.4)),
         cpu_nas: Outcome::Measured(cpu_window(0.4)),
         loaded_rtt: Outcome::Measured(rtt(900)),
         counters_pc: Outcome::Measured(BTreeMap::new()),
         counters_nas: Outcome::Measured(BTreeMap::new()),
+        ..Pass::blank(streams)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::link::{CountersByInterface, HostLink, Neighbour};
 use crate::model::mtu::{PathMtu, TcpEnd};
 use crate::model::outcome::Outcome;
 use crate::model::storage::DiskResult;
-use crate::model::throughput::{Bins, ReceiverEnd, SenderEnd};
+use crate::model::throughput::{Bins, PassOptions, ReceiverEnd, SenderEnd};
 use crate::units::{ByteSize, Elapsed};
 
 /// The right to open one data connection, or to use UDP in a session.
@@ -53,6 +53,13 @@ pub enum Request {
     },
     /// Use the data connections with these tokens for a pass.
     Pass(PassRequest),
+    /// Two passes at the same moment, each over data connections of its own.
+    PassBoth {
+        /// The one from me.
+        upload: PassRequest,
+        /// The one to me.
+        download: PassRequest,
+    },
     /// Measure your cipher ceilings.
     Ciphers {
         /// The time for each cipher.
@@ -91,8 +98,8 @@ pub struct PassRequest {
     pub duration_us: Elapsed,
     /// How much longer the receiver waits for the end.
     pub grace_us: Elapsed,
-    /// The congestion control for the agent's sending; none for the host's default.
-    pub congestion: Option<String>,
+    /// What is asked of the sockets and the engine.
+    pub options: PassOptions,
 }
 
 /// A copy of the raw lane.
@@ -151,6 +158,8 @@ pub enum Reply {
     Received(Outcome<ReceiverEnd>, Box<Around>),
     /// To `Pass` download.
     Sent(Outcome<SenderEnd>, Box<Around>),
+    /// To `PassBoth`.
+    Both(Box<(Outcome<ReceiverEnd>, Outcome<SenderEnd>)>, Box<Around>),
     /// To `Ciphers`.
     Ciphers(Outcome<HostCpu>),
     /// To `Disk`.
@@ -221,7 +230,7 @@ mod tests {
             tokens: vec![Token([7; 16])],
             duration_us: Elapsed(3_000_000),
             grace_us: Elapsed(1_500_000),
-            congestion: Some("cubic".to_owned()),
+            options: PassOptions { congestion: Some("cubic".to_owned()), ..PassOptions::default() },
         });
         let bytes = serde_json::to_vec(&request).unwrap();
         assert_eq!(serde_json::from_slice::<Request>(&bytes).unwrap(), request);

@@ -92,7 +92,7 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
 /// The client's side.
 pub async fn client(session: &mut ClientSession, document: &mut Document) -> Result<Idle, SessionError> {
     let (idle, what) = match session.settings.scope {
-        Scope::Run => (IDLE, "ports, routes and processors at rest"),
+        Scope::Run | Scope::Throughput | Scope::ThroughputIperf3 => (IDLE, "ports, routes and processors at rest"),
         Scope::Mtu | Scope::MtuWithoutAgent => (Duration::ZERO, "ports and routes"),
     };
     session.events.part(Step::Link, what, idle, None);

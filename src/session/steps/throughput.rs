@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::model::host::{Direction, Role};
 use crate::model::outcome::Outcome;
-use crate::model::throughput::{DirectionThroughput, Pass, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
+use crate::model::throughput::{DirectionThroughput, Pass, PassOptions, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Step, Watch};
 use crate::session::served::{AgentSession, blocking};
+use crate::sys::Stop;
 use crate::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, connect, receive, send};
 use crate::wire::hello::Hello;
 use crate::wire::message::{Around, PassRequest, Token};
@@ -34,33 +35,44 @@ const ECHO_EVERY: Duration = Duration::from_millis(20);
 
 /// The agent's side of one pass.
 pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
-    let duration = Duration::from(request.duration_us).min(LONGEST);
-    let grace = Duration::from(request.grace_us).min(GRACE);
     let connections = session.connections(&request.tokens).await;
-    let stop = session.stop.clone();
-    let interfaces = session.interfaces.clone();
-    match request.direction {
-        Direction::Upload => {
-            let (end, around) = blocking(move || {
-                let bracket = Bracket::start(&interfaces);
-                let spec = ReceiveSpec { deadline: duration + grace, copies: false };
-                let end = connections.and_then(|c| receive(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
-                (end, bracket.finish())
-            })
-            .await;
-            Reply::Received(end.into(), Box::new(around))
+    let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
+    blocking(move || {
+        let bracket = Bracket::start(&interfaces);
+        match request.direction {
+            Direction::Upload => Reply::Received(take_in(connections, request, &stop), Box::new(bracket.finish())),
+            Direction::Download => Reply::Sent(give_out(connections, request, &stop), Box::new(bracket.finish())),
         }
-        Direction::Download => {
-            let (end, around) = blocking(move || {
-                let bracket = Bracket::start(&interfaces);
-                let spec = SendSpec { duration, max_bytes: None, congestion: request.congestion, copies: false };
-                let end = connections.and_then(|c| send(c, &spec, &stop, &Progress::default()).map_err(|e| e.to_string()));
-                (end, bracket.finish())
-            })
-            .await;
-            Reply::Sent(end.into(), Box::new(around))
-        }
-    }
+    })
+    .await
+}
+
+/// The agent's side of two passes at the same moment.
+pub async fn agent_both(session: &mut AgentSession, upload: PassRequest, download: PassRequest) -> Reply {
+    let incoming = session.connections(&upload.tokens).await;
+    let outgoing = session.connections(&download.tokens).await;
+    let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
+    blocking(move || {
+        let bracket = Bracket::start(&interfaces);
+        let (taken, given) = std::thread::scope(|scope| {
+            let taking = scope.spawn(|| take_in(incoming, upload, &stop));
+            let given = give_out(outgoing, download, &stop);
+            (taking.join().unwrap_or_else(|_| Outcome::failed("the receiving end broke off")), given)
+        });
+        Reply::Both(Box::new((taken, given)), Box::new(bracket.finish()))
+    })
+    .await
+}
+
+fn take_in(connections: Result<Vec<TcpStream>, String>, request: PassRequest, stop: &Stop) -> Outcome<ReceiverEnd> {
+    let deadline = Duration::from(request.duration_us).min(LONGEST) + Duration::from(request.grace_us).min(GRACE);
+    let spec = ReceiveSpec { deadline, options: request.options };
+    connections.and_then(|c| receive(c, &spec, stop, &Progress::default()).map_err(|e| e.to_string())).into()
+}
+
+fn give_out(connections: Result<Vec<TcpStream>, String>, request: PassRequest, stop: &Stop) -> Outcome<SenderEnd> {
+    let spec = SendSpec { duration: Duration::from(request.duration_us).min(LONGEST), options: request.options };
+    connections.and_then(|c| send(c, &spec, stop, &Progress::default()).map_err(|e| e.to_string())).into()
 }
 
 /// The client's side of the whole step.
@@ -69,7 +81,7 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
     let idle_rtt = echoes(session, IDLE_ECHOES, Duration::from_millis(5)).await;
     let upload = direction(session, Direction::Upload).await?;
     let download = direction(session, Direction::Download).await?;
-    Ok(ThroughputSection { upload, download, idle_rtt })
+    Ok(ThroughputSection::new(upload, download, idle_rtt))
 }
 
 async fn echoes(session: &ClientSession, count: u32, every: Duration) -> Outcome<RttSummary> {
@@ -92,7 +104,7 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
     } else {
         Outcome::skipped("--streams 1 was asked for")
     };
-    Ok(DirectionThroughput { single, multi })
+    Ok(DirectionThroughput { single, multi, sweep: Vec::new() })
 }
 
 /// One pass as the client wants it.
@@ -114,7 +126,8 @@ pub(super) struct PassPlan {
 pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>) -> Result<Vec<TcpStream>, String> {
     let (peer, tokens, congestion) = (session.peer, tokens.to_vec(), session.congestion.clone());
     blocking(move || {
-        let spec = SocketSpec { mss_clamp: clamp, congestion };
+        let options = PassOptions { congestion, ..PassOptions::default() };
+        let spec = SocketSpec { mss_clamp: clamp, bind: None, options };
         tokens
             .iter()
             .map(|token| {
@@ -152,12 +165,13 @@ pub(super) async fn pass_over(
     let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
     let part = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
     session.events.part(part, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
+    let options = PassOptions { congestion: session.congestion.clone(), ..PassOptions::default() };
     let request = Request::Pass(PassRequest {
         direction: plan.direction,
         tokens,
         duration_us: plan.time.into(),
         grace_us: plan.grace.into(),
-        congestion: session.congestion.clone(),
+        options: options.clone(),
     });
     let echo = session.udp.as_ref().ok().map(|endpoint| {
         let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
@@ -165,8 +179,8 @@ pub(super) async fn pass_over(
         tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop)))
     });
     let work = {
-        let (stop, interfaces, congestion) = (session.stop.clone(), session.interfaces.clone(), session.congestion.clone());
-        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces, congestion)))
+        let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
+        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces, options)))
     };
     let reply = session.ask(request).await;
     let (ours, around) =
@@ -210,19 +224,19 @@ enum End {
 fn our_end(
     plan: PassPlan,
     connections: Vec<TcpStream>,
-    stop: &crate::sys::Stop,
+    stop: &Stop,
     progress: &Progress,
     interfaces: &[String],
-    congestion: Option<String>,
+    options: PassOptions,
 ) -> (End, Around) {
     let bracket = Bracket::start(interfaces);
     let end = match plan.direction.sender() {
         Role::Pc => {
-            let spec = SendSpec { duration: plan.time, max_bytes: None, congestion, copies: false };
+            let spec = SendSpec { duration: plan.time, options };
             End::Sender(send(connections, &spec, stop, progress).into())
         }
         Role::Nas => {
-            let spec = ReceiveSpec { deadline: plan.time + plan.grace, copies: false };
+            let spec = ReceiveSpec { deadline: plan.time + plan.grace, options };
             End::Receiver(receive(connections, &spec, stop, progress).into())
         }
     };
