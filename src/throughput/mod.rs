@@ -5,6 +5,7 @@
 //! | `schedule`, `meter` | pure: when to look, and from what was seen to bins, the steady part and the goodput |
 //! | `tcp_info` | pure: the kernel's `struct tcp_info`, of any kernel's length, to [`crate::model::throughput::TcpStats`] |
 //! | `socket` | opening and preparing the connections |
+//! | `content`, `hands`, `low_water` | how bytes are handed over and taken |
 //! | `sender`, `receiver` | the shell: one OS thread a stream, blocking sockets, no lock and no allocation while bytes move |
 //!
 //! A pass: the ends have N connections; the receiving end calls [`receive()`], the sending end [`send()`]; each gives its
@@ -12,6 +13,8 @@
 //! the sender handed over. On Linux neither end copies the bytes (`sendfile` from memory, `MSG_TRUNC`), so that the host is the limit
 //! as late as possible; with `copies` both do what ordinary programs do.
 
+mod content;
+mod hands;
 mod low_water;
 mod meter;
 mod progress;

@@ -1,6 +1,6 @@
 //! The receiving end of a pass: one thread a stream that takes bytes and counts, and one that looks at the counters.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::low_water::LowWater;
+use super::hands::Hands;
 use super::meter::{BIN, Meter, cpu_sum};
 use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
@@ -23,12 +23,6 @@ use crate::units::ByteSize;
 /// The longest that a read waits, so that every thread sees the word to end, and bytes below the low-water mark still fall
 /// into their bin.
 const READ_WAIT: Duration = Duration::from_millis(50);
-
-/// The most that one call takes where nothing is copied.
-const DISCARD: usize = 1 << 20;
-
-/// The most that one call takes where bytes are copied: what iperf3 and most programs use, and it stays in the cache.
-const READ: usize = 128 * 1024;
 
 /// When all streams end within this time of each other, they are winding down: what the last ones still bring is no rate of
 /// all streams. Beyond it, a stream that goes on alone is a stall of the others, and time.
@@ -190,50 +184,6 @@ impl Shared<'_> {
         }
         end.method = hands.method();
         end
-    }
-}
-
-/// How one thread takes bytes.
-enum Hands {
-    /// In the kernel, with a low-water mark if the socket takes one.
-    Discard(Option<LowWater>),
-    /// Into a buffer.
-    Read(Vec<u8>),
-}
-
-impl Hands {
-    fn new(copies: bool) -> Self {
-        if copies { Self::Read(vec![0; READ]) } else { Self::Discard(Some(LowWater::new())) }
-    }
-
-    fn take(&mut self, stream: &TcpStream, socket: &SockRef<'_>) -> io::Result<usize> {
-        if let Self::Discard(_) = self {
-            match sys::tcp::receive_discarding(socket, DISCARD) {
-                Err(error) if error.kind() == io::ErrorKind::Unsupported => *self = Self::Read(vec![0; READ]),
-                done => return done,
-            }
-        }
-        match self {
-            Self::Discard(_) => Err(io::ErrorKind::Interrupted.into()),
-            Self::Read(buffer) => (&*stream).read(buffer),
-        }
-    }
-
-    /// Sets the low-water mark anew when the rate asks for it.
-    fn review(&mut self, socket: &SockRef<'_>, now: Duration, bytes: u64) {
-        let Self::Discard(water) = self else { return };
-        let mark = water.as_mut().and_then(|w| w.review(now, bytes, || socket.recv_buffer_size().map_or(0, |size| size as u64)));
-        if mark.is_some_and(|mark| sys::tcp::set_receive_low_water(socket, mark).is_err()) {
-            *water = None;
-        }
-    }
-
-    const fn method(&self) -> &'static str {
-        match self {
-            Self::Discard(Some(water)) if water.is_raised() => "recv-trunc, low-water mark",
-            Self::Discard(_) => "recv-trunc",
-            Self::Read(_) => "read",
-        }
     }
 }
 

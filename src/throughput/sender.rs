@@ -1,6 +1,6 @@
 //! The sending end of a pass: one thread a stream that hands bytes to the kernel as fast as it takes them.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, Thread};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
+use super::content::{CONTENT, Content, LEAST, next_chunk};
 use super::meter::{BIN, cpu_sum};
 use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
@@ -16,26 +17,12 @@ use super::tcp_info;
 use crate::model::Outcome;
 use crate::model::kernel::Ended;
 use crate::model::throughput::{Bins, PassOptions, SenderEnd, SocketFacts};
-use crate::pattern::Pattern;
 use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::{ByteSize, Elapsed};
 
 /// The longest that a call waits for room in the send buffer: what a pass may outlive its duration by on a black hole.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
-
-/// The most that one call hands over with a copy: fewer calls gain nothing, and the buffer stays in the cache.
-const WRITE: usize = 128 * 1024;
-
-/// The most and the least that one call hands over without a copy. `sendfile` moves 64 KiB at a time and waits for room anew
-/// each time, so on a slow path a large call would outlive the duration.
-const SENDFILE: (usize, usize) = (1 << 20, 64 * 1024);
-
-/// A call that took longer is followed by one of half the size, and one that took less than a quarter of this by a double one.
-const CALL: Duration = Duration::from_millis(20);
-
-/// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4).
-const CONTENT: usize = 1 << 20;
 
 /// How a sending end works.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,7 +137,7 @@ impl Shared<'_> {
 
     fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, SENDFILE.1, Duration::ZERO);
+        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, LEAST, Duration::ZERO);
         while bytes < limit && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
             let now = begin.elapsed();
             if now >= self.duration {
@@ -173,55 +160,6 @@ impl Shared<'_> {
             }
         }
         (bytes, None)
-    }
-}
-
-/// The size of the next call after one of `chunk` bytes that took so long.
-fn next_chunk(chunk: usize, took: Duration) -> usize {
-    if took > CALL {
-        (chunk / 2).max(SENDFILE.1)
-    } else if took < CALL / 4 {
-        (chunk * 2).min(SENDFILE.0)
-    } else {
-        chunk
-    }
-}
-
-/// What is sent, and from where.
-enum Content {
-    /// From the kernel's memory, which all streams share.
-    Kernel(sys::tcp::Content),
-    /// From the program's.
-    Own(Vec<u8>),
-}
-
-impl Content {
-    fn new(copies: bool) -> Self {
-        // The seed only has to differ from the last run's; a system without random numbers still measures.
-        let seed = getrandom::u64().unwrap_or(0x7765_616b);
-        let mut bytes = vec![0; CONTENT];
-        Pattern::new(seed).fill(0, &mut bytes);
-        match if copies { Err(io::ErrorKind::Unsupported.into()) } else { sys::tcp::Content::new(&bytes) } {
-            Ok(content) => Self::Kernel(content),
-            Err(_) => Self::Own(bytes),
-        }
-    }
-
-    fn send(&self, stream: &TcpStream, socket: &SockRef<'_>, offset: usize, most: usize) -> io::Result<usize> {
-        match self {
-            Self::Kernel(content) => content.send(socket, offset, most),
-            Self::Own(bytes) => {
-                let rest = bytes.get(offset..).unwrap_or_default();
-                (&*stream).write(rest.get(..most.min(WRITE)).unwrap_or(rest))
-            }
-        }
-    }
-
-    const fn method(&self) -> &'static str {
-        match self {
-            Self::Kernel(_) => "sendfile",
-            Self::Own(_) => "send",
-        }
     }
 }
 
@@ -250,17 +188,6 @@ fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slow_path_gets_small_calls_and_a_fast_one_large_calls() {
-        for (bytes_a_second, fits) in [(1e5, 64 << 10), (1.25e6, 64 << 10), (1.25e8, 1 << 20), (4e9, 1 << 20)] {
-            let mut chunk = SENDFILE.1;
-            for _ in 0..50 {
-                chunk = next_chunk(chunk, Duration::from_secs_f64(chunk as f64 / bytes_a_second));
-            }
-            assert_eq!(chunk, fits, "{bytes_a_second} B/s");
-        }
-    }
 
     #[test]
     fn the_bytes_are_shared_without_rest() {
