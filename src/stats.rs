@@ -23,12 +23,18 @@ pub fn spread(values: &[f64]) -> f64 {
 /// Half the width of the 95 % confidence interval of the mean, as a share of the mean; infinite with fewer than four values, with
 /// a mean that is not above zero, or when they say too little.
 ///
-/// Neighbouring values of one stream are alike (a window's sawtooth, a shaper's bursts), so the usual s/√n is too narrow. Here the
-/// number of values is the effective one m of [`effective_size`], the variance is freed from the bias that the likeness gives it
-/// (its expectation is σ²·(1 − 1/m), as G. V. Bayley and J. M. Hammersley show, 1946), and the quantile is Student's with m − 1 degrees of
-/// freedom.
+/// Neighbouring values of one stream are alike (a window's sawtooth, a shaper's bursts), so the usual s/√n is too narrow: see
+/// [`half_width`], here with [`effective_size`].
 pub fn confidence(values: &[f64]) -> f64 {
-    let (mean, size) = (mean(values), effective_size(values));
+    half_width(values, effective_size(values))
+}
+
+/// [`confidence`] when the values tell as much as `size` independent ones.
+///
+/// The variance is freed from the bias that likeness gives it (its expectation is σ²·(1 − 1/m) with m such values: G. V. Bayley and J. M.
+/// Hammersley, 1946), and the quantile is Student's with m − 1 degrees of freedom.
+pub fn half_width(values: &[f64], size: f64) -> f64 {
+    let mean = mean(values);
     if values.len() < 4 || mean <= 0.0 || size <= 1.0 {
         return f64::INFINITY;
     }
@@ -245,5 +251,45 @@ mod tests {
         let many: Vec<f64> = few.iter().copied().cycle().take(64).collect();
         assert!(confidence(&many) < confidence(&few) / 3.0);
         assert!(confidence(&[1.0]).is_infinite());
+    }
+
+    #[test]
+    fn the_quantile_is_that_of_the_tables() {
+        for (freedom, quantile) in [(1.0, 12.706), (4.9, 2.776), (6.0, 2.447), (9.0, 2.262), (20.0, 2.086), (1000.0, 1.962)] {
+            assert!((student(freedom) - quantile).abs() < 1e-3, "{freedom}: {}", student(freedom));
+        }
+        assert!(student(0.5).is_infinite());
+    }
+
+    #[test]
+    fn alike_neighbours_count_less() {
+        let mut state = 9u64;
+        let mut dice = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let single: Vec<f64> = (0..400).map(|_| 100.0 + dice()).collect();
+        let tenfold: Vec<f64> = single.iter().flat_map(|value| [*value; 10]).collect();
+        let size = effective_size(&single);
+        assert!((250.0..=400.0).contains(&size), "{size}");
+        let size = effective_size(&tenfold);
+        assert!((250.0..=500.0).contains(&size), "{size}");
+        assert!((confidence(&tenfold) / confidence(&single) - 1.0).abs() < 0.3);
+        let swinging: Vec<f64> = (0..50).map(|at| f64::from(at % 2)).collect();
+        assert!((effective_size(&swinging) - 50.0).abs() < 1e-9);
+        assert!((autocorrelation(&swinging, 1) + 0.98).abs() < 1e-9);
+        assert!(effective_size(&[]) >= 1.0 && autocorrelation(&[1.0], 5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_line_has_the_trend_that_it_has() {
+        let line: Vec<f64> = (0..21).map(|at| 90.0 + f64::from(at)).collect();
+        let trend = super::trend(&line).unwrap();
+        assert!((trend.change - 0.2).abs() < 1e-9 && trend.error < 1e-9, "{trend:?}");
+        assert_eq!(super::trend(&[0.0; 9]), None);
+        assert_eq!(super::trend(&[1.0; 3]), None);
+        let swinging: Vec<f64> = (0..50).map(|at| 100.0 + f64::from(at % 2)).collect();
+        let trend = super::trend(&swinging).unwrap();
+        assert!(trend.change.abs() < 2.0 * trend.error, "{trend:?}");
     }
 }

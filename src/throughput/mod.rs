@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `schedule`, `meter` | pure: when to look, and from what was seen to bins, the steady part and the goodput |
 //! | `tcp_info` | pure: the kernel's `struct tcp_info`, of any kernel's length, to [`crate::model::throughput::TcpStats`] |
+//! | `enough` | pure: whether the bins so far say enough |
+//! | `series`, `shares`, `shape` | pure: the kernel's view bin by bin, what held the sender back, stalls, dips and drift |
 //! | `socket` | opening and preparing the connections |
 //! | `content`, `hands`, `low_water` | how bytes are handed over and taken |
 //! | `sender`, `receiver` | the shell: one OS thread a stream, blocking sockets, no lock and no allocation while bytes move |
@@ -14,6 +16,7 @@
 //! as late as possible; with `copies` both do what ordinary programs do.
 
 mod content;
+mod enough;
 mod hands;
 mod low_water;
 mod meter;
@@ -21,8 +24,12 @@ mod progress;
 mod receiver;
 mod schedule;
 mod sender;
+mod series;
+mod shape;
+mod shares;
 mod socket;
 mod tcp_info;
+mod watch;
 
 pub use crate::sys::Progress;
 pub use meter::{BIN, Meter, assemble, goodput, steady};

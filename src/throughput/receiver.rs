@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
+use super::enough::Enough;
 use super::hands::Hands;
-use super::meter::{BIN, Meter, cpu_sum};
-use super::progress::{Counter, counters, total};
+use super::meter::{BIN, Meter, common_end, cpu_sum};
+use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
+use super::watch::{Watch, broken};
 use super::{socket, tcp_info};
-use crate::model::Outcome;
 use crate::model::kernel::Ended;
 use crate::model::throughput::{PassOptions, ReceiverEnd, SocketFacts};
 use crate::sys::Progress;
@@ -23,10 +24,6 @@ use crate::units::ByteSize;
 /// The longest that a read waits, so that every thread sees the word to end, and bytes below the low-water mark still fall
 /// into their bin.
 const READ_WAIT: Duration = Duration::from_millis(50);
-
-/// When all streams end within this time of each other, they are winding down: what the last ones still bring is no rate of
-/// all streams. Beyond it, a stream that goes on alone is a stall of the others, and time.
-const WINDING_DOWN: Duration = Duration::from_millis(500);
 
 /// How a receiving end works.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,10 +60,15 @@ struct Shared<'a> {
 
 /// Takes what comes on `conns` until all of them end, `stop` is set or the deadline has passed.
 ///
+/// Once the bins are enough by the stop rule, this end's side of the connections is shut, on which nothing is sent: a sender that
+/// heeds it ends, and of any other everything is taken as before. (A byte would do as well, but one that comes to a sender which has just
+/// closed its connection makes its system throw away what it still had to send.)
+///
 /// # Errors
-/// When no thread can be started, or every stream broke; one broken stream among others only ends early.
+/// When no thread can be started, or every stream broke; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress: &Progress) -> io::Result<ReceiverEnd> {
+    let mut watch = Watch::new(&conns);
     let shared = Shared {
         begin: Instant::now(),
         first: AtomicU64::new(u64::MAX),
@@ -76,11 +78,12 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         spec,
     };
     let counters = counters(conns.len());
-    let (ends, meter) = thread::scope(|scope| {
+    let (ends, meter, ended) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (stream, counter) in conns.iter().zip(&counters) {
             let shared = &shared;
-            match thread::Builder::new().name("receive".into()).spawn_scoped(scope, move || shared.run(stream, counter)) {
+            let builder = thread::Builder::new().name("receive".into()).stack_size(STACK);
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.end_all(&conns);
@@ -88,13 +91,15 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
                 }
             }
         }
-        let meter = shared.watch(conns.len(), &counters, stop, progress);
+        let (meter, ended) = shared.watch(&conns, &counters, &mut watch, stop, progress);
         shared.end_all(&conns);
         let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a receiving thread failed")));
-        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
+        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter, ended))
     })?;
-    progress.set(total(&counters));
-    conclude(ends, meter)
+    let bytes = total(&counters);
+    progress.set(bytes);
+    let all = spec.options.max_bytes.is_some_and(|most| bytes >= most.0);
+    conclude(ends, meter, if ended == Ended::Peer && all { Ended::Bytes } else { ended }, watch)
 }
 
 impl Shared<'_> {
@@ -102,10 +107,19 @@ impl Shared<'_> {
         self.begin.elapsed()
     }
 
-    /// Looks at the counters at every bin's end until everything is over.
-    fn watch(&self, streams: usize, counters: &[Counter], stop: &Stop, progress: &Progress) -> Option<Meter> {
+    /// Looks at everything at every bin's end until it is over, and says what ended it.
+    fn watch(
+        &self,
+        conns: &[TcpStream],
+        counters: &[Counter],
+        watch: &mut Watch<'_>,
+        stop: &Stop,
+        progress: &Progress,
+    ) -> (Option<Meter>, Ended) {
         let mut meter: Option<Meter> = None;
         let mut schedule = Schedule::new(Duration::ZERO, BIN);
+        let mut mind = Mind { enough: self.spec.options.enough.map(Enough::new), told: false };
+        let mut due = BIN;
         loop {
             let (now, bytes) = (self.now(), total(counters));
             progress.set(bytes);
@@ -114,15 +128,29 @@ impl Shared<'_> {
                 let origin = Duration::from_nanos(first);
                 schedule = Schedule::new(origin, BIN);
                 meter = Some(Meter::new(BIN, origin));
+                due = origin + BIN;
             }
             if let Some(meter) = &mut meter {
                 meter.look(now, bytes);
             }
             let left = self.spec.deadline.saturating_sub(now);
-            if self.done.load(Ordering::Acquire) == streams || stop.is_set() || left.is_zero() {
-                return meter;
+            let ended = if stop.is_set() {
+                Some(Ended::Stopped)
+            } else if self.done.load(Ordering::Acquire) == conns.len() {
+                Some(if mind.told { Ended::Enough } else { Ended::Peer })
+            } else {
+                left.is_zero().then_some(Ended::Time)
+            };
+            if let Some(ended) = ended {
+                return (meter, ended);
             }
-            thread::park_timeout(schedule.wait(now).min(left));
+            // A stream that ends wakes this thread between the bins' ends.
+            if now >= due {
+                watch.look(now);
+                mind.look(conns, meter.as_ref(), now);
+                due = now + schedule.wait(now);
+            }
+            thread::park_timeout(schedule.wait(self.now()).min(left));
         }
     }
 
@@ -187,22 +215,36 @@ impl Shared<'_> {
     }
 }
 
-fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<ReceiverEnd> {
-    if ends.iter().all(|end| end.error.is_some())
-        && let Some(error) = ends.iter_mut().find_map(|end| end.error.take())
-    {
-        return Err(error);
+/// Whether this end has enough, and whether it has said so.
+struct Mind {
+    enough: Option<Enough>,
+    told: bool,
+}
+
+impl Mind {
+    fn look(&mut self, conns: &[TcpStream], meter: Option<&Meter>, now: Duration) {
+        if let (false, Some(enough), Some(meter)) = (self.told, &mut self.enough, meter)
+            && enough.look(&meter.finish(now))
+        {
+            self.told = true;
+            for stream in conns {
+                let _ = stream.shutdown(Shutdown::Write);
+            }
+        }
     }
+}
+
+fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>, ended: Ended, watch: Watch<'_>) -> io::Result<ReceiverEnd> {
     let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
     let first = ends.iter().filter_map(|end| end.first).min().unwrap_or_default();
     let last = ends.iter().filter_map(|end| end.last).max().unwrap_or_default();
-    let (earliest, latest) =
-        (ends.iter().map(|e| e.ended).min().unwrap_or_default(), ends.iter().map(|e| e.ended).max().unwrap_or_default());
+    let latest = ends.iter().map(|end| end.ended).max().unwrap_or_default();
     let mut meter = meter.unwrap_or_else(|| Meter::new(BIN, first));
     meter.look(latest, bytes);
-    let until = if latest.saturating_sub(earliest) <= WINDING_DOWN { earliest } else { latest };
+    let errors = ends.iter_mut().map(|end| end.error.take()).collect();
     Ok(ReceiverEnd {
-        bins: meter.finish(until),
+        broken: broken(errors)?,
+        bins: meter.finish(common_end(ends.iter().map(|end| end.ended))),
         bytes: ByteSize(bytes),
         elapsed_us: last.saturating_sub(first).into(),
         stream_bytes: ends.iter().map(|end| ByteSize(end.bytes)).collect(),
@@ -210,8 +252,8 @@ fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<Receiv
         method: ends.iter().map(|end| end.method).max_by_key(|name| name.len()).unwrap_or("read").to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
         cycles: None,
-        series: Outcome::skipped("not kept yet"),
-        ended: Ended::Time,
+        series: watch.finish(latest, ends.iter().map(|end| &end.raw)),
+        ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use super::content::{CONTENT, Content, LEAST, next_chunk};
-use super::meter::{BIN, cpu_sum};
-use super::progress::{Counter, counters, total};
+use super::meter::{BIN, Meter, common_end, cpu_sum};
+use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
 use super::socket::{self, SocketSpec};
 use super::tcp_info;
-use crate::model::Outcome;
+use super::watch::{Watch, Way, broken};
 use crate::model::kernel::Ended;
-use crate::model::throughput::{Bins, PassOptions, SenderEnd, SocketFacts};
+use crate::model::throughput::{PassOptions, SenderEnd, SocketFacts};
 use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::{ByteSize, Elapsed};
@@ -36,6 +36,7 @@ pub struct SendSpec {
 /// One stream's result.
 struct StreamEnd {
     bytes: u64,
+    ended: Ended,
     elapsed: Duration,
     congestion: Option<String>,
     raw: io::Result<Vec<u8>>,
@@ -46,19 +47,23 @@ struct StreamEnd {
 /// What the threads share; no lock.
 struct Shared<'a> {
     content: &'a Content,
+    begin: Instant,
     duration: Duration,
     done: AtomicUsize,
+    /// The receiver has enough, or the pass cannot begin.
     halt: AtomicBool,
     stop: &'a Stop,
     watcher: Thread,
 }
 
-/// Sends random bytes on all of `conns` until the duration or the bytes are over or `stop` is set, then ends the streams.
+/// Sends random bytes on all of `conns` until the duration or the bytes are over, the receiver has enough or `stop` is set, then ends
+/// the streams.
 ///
-/// What the kernel still holds then is delivered behind the caller's back; nothing waits for it.
+/// A receiver that has enough ends its own side of the connections, on which nothing is sent. What the kernel still holds then is
+/// delivered behind the caller's back; nothing waits for it.
 ///
 /// # Errors
-/// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early.
+/// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
     let sockets = SocketSpec { options: spec.options.clone(), ..SocketSpec::default() };
@@ -66,8 +71,10 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
         socket::adopt(stream, &sockets);
     }
     let content = Content::new(spec.options.copies);
+    let mut watch = Watch::new(&conns);
     let shared = Shared {
         content: &content,
+        begin: Instant::now(),
         duration: spec.duration,
         done: AtomicUsize::new(0),
         halt: AtomicBool::new(false),
@@ -75,11 +82,12 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
         watcher: thread::current(),
     };
     let counters = counters(conns.len());
-    let ends = thread::scope(|scope| {
+    let (ends, meter) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
             let (shared, limit) = (&shared, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
-            match thread::Builder::new().name("send".into()).spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
+            let builder = thread::Builder::new().name("send".into()).stack_size(STACK);
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.halt.store(true, Ordering::Relaxed);
@@ -87,12 +95,16 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
                 }
             }
         }
-        shared.watch(&threads, &counters, progress);
+        let meter = shared.watch(&threads, &mut watch, Way::new(&conns), |meter, now| {
+            let bytes = total(&counters);
+            progress.set(bytes);
+            meter.look(now, bytes);
+        });
         let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a sending thread failed")));
-        ends.collect::<io::Result<Vec<_>>>()
+        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
     })?;
     progress.set(total(&counters));
-    conclude(ends, content.method())
+    conclude(ends, content.method(), meter, watch)
 }
 
 /// The bytes of one stream out of those of all; the first streams take what does not divide.
@@ -102,28 +114,50 @@ fn share(max_bytes: Option<u64>, streams: usize, at: usize) -> u64 {
 }
 
 impl Shared<'_> {
-    /// Tells the progress until all threads have ended, which they do by themselves (or by a panic, which counts nothing as done).
-    fn watch(&self, threads: &[ScopedJoinHandle<'_, StreamEnd>], counters: &[Counter], progress: &Progress) {
-        let begin = Instant::now();
+    /// Looks at everything at every bin's end until all threads have ended, which they do by themselves (or by a panic, which
+    /// counts nothing as done).
+    fn watch(
+        &self,
+        threads: &[ScopedJoinHandle<'_, StreamEnd>],
+        watch: &mut Watch<'_>,
+        mut way: Way<'_>,
+        mut count: impl FnMut(&mut Meter, Duration),
+    ) -> Meter {
         let schedule = Schedule::new(Duration::ZERO, BIN);
-        while self.done.load(Ordering::Acquire) < threads.len() && !threads.iter().all(ScopedJoinHandle::is_finished) {
-            progress.set(total(counters));
-            thread::park_timeout(schedule.wait(begin.elapsed()));
+        let mut meter = Meter::new(BIN, Duration::ZERO);
+        let mut due = BIN;
+        loop {
+            let now = self.begin.elapsed();
+            count(&mut meter, now);
+            if self.done.load(Ordering::Acquire) >= threads.len() || threads.iter().all(ScopedJoinHandle::is_finished) {
+                return meter;
+            }
+            // A stream that ends wakes this thread between the bins' ends.
+            if now >= due {
+                watch.look(now);
+                if way.is_ended() {
+                    self.halt.store(true, Ordering::Relaxed);
+                }
+                due = now + schedule.wait(now);
+            }
+            thread::park_timeout(schedule.wait(self.begin.elapsed()));
         }
     }
 
     /// One stream's thread.
     fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> StreamEnd {
         let party = socket::party(stream);
-        let begin = Instant::now();
-        let (bytes, error) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
-            Ok(()) => self.hand_over(stream, counter, limit, begin),
-            Err(error) => (0, Some(error)),
+        let (bytes, ended) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
+            Ok(()) => self.hand_over(stream, counter, limit),
+            Err(error) => (0, Err(error)),
         };
         let socket = SockRef::from(stream);
+        let elapsed = self.begin.elapsed();
+        let (ended, error) = ended.map_or_else(|error| (Ended::Peer, Some(error)), |ended| (ended, None));
         let end = StreamEnd {
             bytes,
-            elapsed: begin.elapsed(),
+            ended,
+            elapsed,
             congestion: sys::tcp::congestion(&socket).ok(),
             raw: sys::tcp::info(&socket),
             cpu: sys::tcp::thread_cpu(),
@@ -135,19 +169,19 @@ impl Shared<'_> {
         end
     }
 
-    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
+    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> (u64, io::Result<Ended>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, LEAST, Duration::ZERO);
-        while bytes < limit && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
-            let now = begin.elapsed();
-            if now >= self.duration {
-                break;
+        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, LEAST, self.begin.elapsed());
+        while bytes < limit {
+            let now = self.begin.elapsed();
+            if let Some(ended) = self.ended(now) {
+                return (bytes, Ok(ended));
             }
             chunk = next_chunk(chunk, now.saturating_sub(before));
             before = now;
             let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
             match self.content.send(stream, &socket, offset, most.min(chunk)) {
-                Ok(0) => return (bytes, Some(io::ErrorKind::WriteZero.into())),
+                Ok(0) => return (bytes, Err(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;
                     offset = (offset + taken) % CONTENT;
@@ -155,30 +189,47 @@ impl Shared<'_> {
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {}
-                    _ => return (bytes, Some(error)),
+                    _ => return (bytes, Err(error)),
                 },
             }
         }
-        (bytes, None)
+        (bytes, Ok(Ended::Bytes))
+    }
+
+    /// Why a stream has to end at `now`, if it has to.
+    fn ended(&self, now: Duration) -> Option<Ended> {
+        if self.stop.is_set() {
+            Some(Ended::Stopped)
+        } else if self.halt.load(Ordering::Relaxed) {
+            Some(Ended::Enough)
+        } else {
+            (now >= self.duration).then_some(Ended::Time)
+        }
     }
 }
 
-fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
-    if ends.iter().all(|end| end.error.is_some())
-        && let Some(error) = ends.iter_mut().find_map(|end| end.error.take())
-    {
-        return Err(error);
-    }
+/// What ended all streams: what somebody chose, else what most of the time gave.
+fn ended(ends: &[StreamEnd]) -> Ended {
+    let any = |ended: Ended| ends.iter().any(|end| end.error.is_none() && end.ended == ended);
+    [Ended::Stopped, Ended::Enough, Ended::Time, Ended::Bytes].into_iter().find(|ended| any(*ended)).unwrap_or_default()
+}
+
+fn conclude(mut ends: Vec<StreamEnd>, method: &str, mut meter: Meter, watch: Watch<'_>) -> io::Result<SenderEnd> {
+    let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
+    let (elapsed, ended) = (ends.iter().map(|end| end.elapsed).max().unwrap_or_default(), ended(&ends));
+    meter.look(elapsed, bytes);
+    let errors = ends.iter_mut().map(|end| end.error.take()).collect();
     Ok(SenderEnd {
-        bytes: ByteSize(ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add)),
-        elapsed_us: Elapsed::from(ends.iter().map(|end| end.elapsed).max().unwrap_or_default()),
+        broken: broken(errors)?,
+        bytes: ByteSize(bytes),
+        elapsed_us: Elapsed::from(elapsed),
         method: method.to_owned(),
         congestion: ends.iter().find_map(|end| end.congestion.clone()),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
         cycles: None,
-        bins: Bins::default(),
-        series: Outcome::skipped("not kept yet"),
-        ended: Ended::Time,
+        bins: meter.finish(common_end(ends.iter().map(|end| end.elapsed))),
+        series: watch.finish(elapsed, ends.iter().map(|end| &end.raw)),
+        ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
