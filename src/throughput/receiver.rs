@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::hands::Hands;
+use super::hands::{Hands, Taking};
 use super::meter::{BIN, Meter, cpu_sum};
 use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
@@ -76,11 +76,12 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         spec,
     };
     let counters = counters(conns.len());
+    let taking = Taking::new(conns.len(), spec.options.copies);
     let (ends, meter) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
-        for (stream, counter) in conns.iter().zip(&counters) {
-            let shared = &shared;
-            match thread::Builder::new().name("receive".into()).spawn_scoped(scope, move || shared.run(stream, counter)) {
+        for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
+            let (shared, hands) = (&shared, taking.hands(at));
+            match thread::Builder::new().name("receive".into()).spawn_scoped(scope, move || shared.run(stream, counter, hands)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.end_all(&conns);
@@ -94,7 +95,9 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
     })?;
     progress.set(total(&counters));
-    conclude(ends, meter)
+    let mut end = conclude(ends, meter)?;
+    end.trials = taking.trials();
+    Ok(end)
 }
 
 impl Shared<'_> {
@@ -135,9 +138,9 @@ impl Shared<'_> {
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, hands: Hands<'_>) -> StreamEnd {
         let party = socket::party(stream);
-        let mut end = self.take_all(stream, counter);
+        let mut end = self.take_all(stream, counter, hands);
         end.ended = self.now();
         end.raw = sys::tcp::info(&SockRef::from(stream));
         end.cpu = sys::tcp::thread_cpu();
@@ -147,9 +150,8 @@ impl Shared<'_> {
         end
     }
 
-    fn take_all(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn take_all(&self, stream: &TcpStream, counter: &Counter, mut hands: Hands<'_>) -> StreamEnd {
         let socket = SockRef::from(stream);
-        let mut hands = Hands::new(self.spec.options.copies);
         let mut end = StreamEnd {
             first: None,
             last: None,

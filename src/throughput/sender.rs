@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::content::{CONTENT, Content, LEAST, next_chunk};
+use super::content::{Content, Giver};
 use super::meter::{BIN, cpu_sum};
 use super::progress::{Counter, counters, total};
 use super::schedule::Schedule;
@@ -45,7 +45,6 @@ struct StreamEnd {
 
 /// What the threads share; no lock.
 struct Shared<'a> {
-    content: &'a Content,
     duration: Duration,
     done: AtomicUsize,
     halt: AtomicBool,
@@ -67,7 +66,6 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
     }
     let content = Content::new(spec.options.copies);
     let shared = Shared {
-        content: &content,
         duration: spec.duration,
         done: AtomicUsize::new(0),
         halt: AtomicBool::new(false),
@@ -78,8 +76,11 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
     let ends = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
-            let (shared, limit) = (&shared, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
-            match thread::Builder::new().name("send".into()).spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
+            let (shared, content, limit) = (&shared, &content, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
+            match thread::Builder::new()
+                .name("send".into())
+                .spawn_scoped(scope, move || shared.run(stream, counter, limit, content.giver(at)))
+            {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.halt.store(true, Ordering::Relaxed);
@@ -92,7 +93,9 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
         ends.collect::<io::Result<Vec<_>>>()
     })?;
     progress.set(total(&counters));
-    conclude(ends, content.method())
+    let mut end = conclude(ends, content.method())?;
+    end.trials = content.trials();
+    Ok(end)
 }
 
 /// The bytes of one stream out of those of all; the first streams take what does not divide.
@@ -113,11 +116,11 @@ impl Shared<'_> {
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64, mut giver: Giver<'_>) -> StreamEnd {
         let party = socket::party(stream);
         let begin = Instant::now();
         let (bytes, error) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
-            Ok(()) => self.hand_over(stream, counter, limit, begin),
+            Ok(()) => self.hand_over(stream, counter, limit, &mut giver),
             Err(error) => (0, Some(error)),
         };
         let socket = SockRef::from(stream);
@@ -135,22 +138,18 @@ impl Shared<'_> {
         end
     }
 
-    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
+    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, giver: &mut Giver<'_>) -> (u64, Option<io::Error>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, LEAST, Duration::ZERO);
+        let (begin, mut bytes) = (Instant::now(), 0u64);
         while bytes < limit && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
             let now = begin.elapsed();
             if now >= self.duration {
                 break;
             }
-            chunk = next_chunk(chunk, now.saturating_sub(before));
-            before = now;
-            let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
-            match self.content.send(stream, &socket, offset, most.min(chunk)) {
+            match giver.send(stream, &socket, now, limit - bytes) {
                 Ok(0) => return (bytes, Some(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;
-                    offset = (offset + taken) % CONTENT;
                     counter.set(bytes);
                 }
                 Err(error) => match error.kind() {
