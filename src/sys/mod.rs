@@ -23,4 +23,4 @@ pub use progress::Progress;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
 pub use stop::Stop;
 
-pub use imp::{cpu, file, host, icmp, net, packet, tcp, udp};
+pub use imp::{cpu, file, host, icmp, net, packet, perf, tcp, udp};

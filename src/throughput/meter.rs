@@ -167,6 +167,11 @@ pub(super) fn cpu_sum(parts: impl IntoIterator<Item = Option<Duration>>) -> Opti
     parts.into_iter().try_fold(Duration::ZERO, |sum, part| Some(sum.saturating_add(part?))).map(Elapsed::from)
 }
 
+/// The processor cycles of all stream threads together, if every one knows its own.
+pub(super) fn cycle_sum(parts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    parts.into_iter().try_fold(0u64, |sum, part| Some(sum.saturating_add(part?)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use super::enough::Enough;
-use super::hands::Hands;
-use super::meter::{BIN, Meter, common_end, cpu_sum};
+use super::hands::{Hands, Taking};
+use super::meter::{BIN, Meter, common_end, cpu_sum, cycle_sum};
 use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
-use super::watch::{Watch, broken};
-use super::{socket, tcp_info};
+use super::socket::{self, End};
+use super::tcp_info;
+use super::watch::{Watch, broken, settle};
 use crate::model::kernel::Ended;
 use crate::model::throughput::{PassOptions, ReceiverEnd, SocketFacts};
 use crate::sys::Progress;
@@ -44,6 +45,7 @@ struct StreamEnd {
     method: &'static str,
     raw: io::Result<Vec<u8>>,
     cpu: Option<Duration>,
+    cycles: Option<u64>,
     error: Option<io::Error>,
 }
 
@@ -68,6 +70,7 @@ struct Shared<'a> {
 /// When no thread can be started, or every stream broke; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress: &Progress) -> io::Result<ReceiverEnd> {
+    let sockets = settle(&conns, &spec.options, End::Receiver);
     let mut watch = Watch::new(&conns);
     let shared = Shared {
         begin: Instant::now(),
@@ -78,12 +81,13 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         spec,
     };
     let counters = counters(conns.len());
+    let taking = Taking::new(conns.len(), spec.options.copies);
     let (ends, meter, ended) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
-        for (stream, counter) in conns.iter().zip(&counters) {
-            let shared = &shared;
+        for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
+            let (shared, hands) = (&shared, taking.hands(at));
             let builder = thread::Builder::new().name("receive".into()).stack_size(STACK);
-            match builder.spawn_scoped(scope, move || shared.run(stream, counter)) {
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter, hands)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.end_all(&conns);
@@ -99,7 +103,9 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
     let bytes = total(&counters);
     progress.set(bytes);
     let all = spec.options.max_bytes.is_some_and(|most| bytes >= most.0);
-    conclude(ends, meter, if ended == Ended::Peer && all { Ended::Bytes } else { ended }, watch)
+    let mut end = conclude(ends, meter, if ended == Ended::Peer && all { Ended::Bytes } else { ended }, watch)?;
+    (end.trials, end.sockets) = (taking.trials(), sockets);
+    Ok(end)
 }
 
 impl Shared<'_> {
@@ -163,21 +169,22 @@ impl Shared<'_> {
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, hands: Hands<'_>) -> StreamEnd {
+        let cycles = sys::perf::Cycles::begin().ok();
         let party = socket::party(stream);
-        let mut end = self.take_all(stream, counter);
+        let mut end = self.take_all(stream, counter, hands);
         end.ended = self.now();
         end.raw = sys::tcp::info(&SockRef::from(stream));
         end.cpu = sys::tcp::thread_cpu();
+        end.cycles = cycles.and_then(|cycles| cycles.read().ok());
         end.error = end.error.map(|e| io::Error::new(e.kind(), format!("failed to receive from {party}: {e}")));
         self.done.fetch_add(1, Ordering::Release);
         self.watcher.unpark();
         end
     }
 
-    fn take_all(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn take_all(&self, stream: &TcpStream, counter: &Counter, mut hands: Hands<'_>) -> StreamEnd {
         let socket = SockRef::from(stream);
-        let mut hands = Hands::new(self.spec.options.copies);
         let mut end = StreamEnd {
             first: None,
             last: None,
@@ -186,6 +193,7 @@ impl Shared<'_> {
             method: "read",
             raw: Err(io::ErrorKind::Unsupported.into()),
             cpu: None,
+            cycles: None,
             error: stream.set_read_timeout(Some(READ_WAIT)).err(),
         };
         // A reader that could not be interrupted would be no good.
@@ -251,7 +259,7 @@ fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>, ended: Ended, watch:
         // The longest name: a mark on one stream is worth telling.
         method: ends.iter().map(|end| end.method).max_by_key(|name| name.len()).unwrap_or("read").to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
-        cycles: None,
+        cycles: cycle_sum(ends.iter().map(|end| end.cycles)),
         series: watch.finish(latest, ends.iter().map(|end| &end.raw)),
         ended,
         trials: Vec::new(),

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::content::{CONTENT, Content, LEAST, next_chunk};
-use super::meter::{BIN, Meter, common_end, cpu_sum};
+use super::content::{Content, Giver};
+use super::meter::{BIN, Meter, common_end, cpu_sum, cycle_sum};
 use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
-use super::socket::{self, SocketSpec};
+use super::socket::{self, End};
 use super::tcp_info;
-use super::watch::{Watch, Way, broken};
+use super::watch::{Watch, Way, broken, settle};
 use crate::model::kernel::Ended;
 use crate::model::throughput::{PassOptions, SenderEnd, SocketFacts};
 use crate::sys::Progress;
@@ -41,12 +41,12 @@ struct StreamEnd {
     congestion: Option<String>,
     raw: io::Result<Vec<u8>>,
     cpu: Option<Duration>,
+    cycles: Option<u64>,
     error: Option<io::Error>,
 }
 
 /// What the threads share; no lock.
 struct Shared<'a> {
-    content: &'a Content,
     begin: Instant,
     duration: Duration,
     done: AtomicUsize,
@@ -66,14 +66,10 @@ struct Shared<'a> {
 /// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
-    let sockets = SocketSpec { options: spec.options.clone(), ..SocketSpec::default() };
-    for stream in &conns {
-        socket::adopt(stream, &sockets);
-    }
+    let sockets = settle(&conns, &spec.options, End::Sender);
     let content = Content::new(spec.options.copies);
     let mut watch = Watch::new(&conns);
     let shared = Shared {
-        content: &content,
         begin: Instant::now(),
         duration: spec.duration,
         done: AtomicUsize::new(0),
@@ -85,9 +81,9 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
     let (ends, meter) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
-            let (shared, limit) = (&shared, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
+            let (shared, content, limit) = (&shared, &content, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
             let builder = thread::Builder::new().name("send".into()).stack_size(STACK);
-            match builder.spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter, limit, content.giver(at))) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.halt.store(true, Ordering::Relaxed);
@@ -104,7 +100,10 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
         Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
     })?;
     progress.set(total(&counters));
-    conclude(ends, content.method(), meter, watch)
+    let mut end = conclude(ends, meter, watch)?;
+    content.method().clone_into(&mut end.method);
+    (end.trials, end.sockets) = (content.trials(), sockets);
+    Ok(end)
 }
 
 /// The bytes of one stream out of those of all; the first streams take what does not divide.
@@ -145,10 +144,11 @@ impl Shared<'_> {
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64, mut giver: Giver<'_>) -> StreamEnd {
+        let cycles = sys::perf::Cycles::begin().ok();
         let party = socket::party(stream);
         let (bytes, ended) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
-            Ok(()) => self.hand_over(stream, counter, limit),
+            Ok(()) => self.hand_over(stream, counter, limit, &mut giver),
             Err(error) => (0, Err(error)),
         };
         let socket = SockRef::from(stream);
@@ -161,6 +161,7 @@ impl Shared<'_> {
             congestion: sys::tcp::congestion(&socket).ok(),
             raw: sys::tcp::info(&socket),
             cpu: sys::tcp::thread_cpu(),
+            cycles: cycles.and_then(|cycles| cycles.read().ok()),
             error: error.map(|e| io::Error::new(e.kind(), format!("failed to send to {party}: {e}"))),
         };
         let _ = stream.shutdown(Shutdown::Write);
@@ -169,22 +170,18 @@ impl Shared<'_> {
         end
     }
 
-    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> (u64, io::Result<Ended>) {
+    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, giver: &mut Giver<'_>) -> (u64, io::Result<Ended>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, LEAST, self.begin.elapsed());
+        let mut bytes = 0u64;
         while bytes < limit {
             let now = self.begin.elapsed();
             if let Some(ended) = self.ended(now) {
                 return (bytes, Ok(ended));
             }
-            chunk = next_chunk(chunk, now.saturating_sub(before));
-            before = now;
-            let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
-            match self.content.send(stream, &socket, offset, most.min(chunk)) {
+            match giver.send(stream, &socket, now, limit - bytes) {
                 Ok(0) => return (bytes, Err(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;
-                    offset = (offset + taken) % CONTENT;
                     counter.set(bytes);
                 }
                 Err(error) => match error.kind() {
@@ -214,7 +211,7 @@ fn ended(ends: &[StreamEnd]) -> Ended {
     [Ended::Stopped, Ended::Enough, Ended::Time, Ended::Bytes].into_iter().find(|ended| any(*ended)).unwrap_or_default()
 }
 
-fn conclude(mut ends: Vec<StreamEnd>, method: &str, mut meter: Meter, watch: Watch<'_>) -> io::Result<SenderEnd> {
+fn conclude(mut ends: Vec<StreamEnd>, mut meter: Meter, watch: Watch<'_>) -> io::Result<SenderEnd> {
     let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
     let (elapsed, ended) = (ends.iter().map(|end| end.elapsed).max().unwrap_or_default(), ended(&ends));
     meter.look(elapsed, bytes);
@@ -223,10 +220,10 @@ fn conclude(mut ends: Vec<StreamEnd>, method: &str, mut meter: Meter, watch: Wat
         broken: broken(errors)?,
         bytes: ByteSize(bytes),
         elapsed_us: Elapsed::from(elapsed),
-        method: method.to_owned(),
+        method: String::new(),
         congestion: ends.iter().find_map(|end| end.congestion.clone()),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
-        cycles: None,
+        cycles: cycle_sum(ends.iter().map(|end| end.cycles)),
         bins: meter.finish(common_end(ends.iter().map(|end| end.elapsed))),
         series: watch.finish(elapsed, ends.iter().map(|end| &end.raw)),
         ended,

@@ -8,10 +8,11 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use super::series::Recorder;
+use super::socket::{self, End, SocketSpec};
 use super::tcp_info;
 use crate::model::Outcome;
 use crate::model::kernel::KernelSeries;
-use crate::model::throughput::TcpStats;
+use crate::model::throughput::{PassOptions, SocketFacts, TcpStats};
 use crate::sys;
 
 /// The most streams that one look reads, in turns: a reading takes the lock of a socket that is at work. The counters lose nothing by it.
@@ -120,6 +121,15 @@ impl<'a> Way<'a> {
             }
         }
     }
+}
+
+/// Asks the sockets for what can still be set, and says what the first of them was granted: all are asked the same.
+pub(super) fn settle(conns: &[TcpStream], options: &PassOptions, end: End) -> SocketFacts {
+    let spec = SocketSpec { options: options.clone(), ..SocketSpec::default() };
+    for stream in conns {
+        socket::adopt(stream, &spec);
+    }
+    conns.first().map(|stream| socket::facts(&SockRef::from(stream), options, end)).unwrap_or_default()
 }
 
 /// What is told of the streams that broke, from each stream's error.

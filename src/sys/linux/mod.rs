@@ -1,10 +1,12 @@
 //! The `linux` side of the seam.
 
+mod content;
 pub mod cpu;
 pub mod file;
 pub mod host;
 pub mod icmp;
 pub mod net;
 pub mod packet;
+pub mod perf;
 pub mod tcp;
 pub mod udp;
