@@ -180,6 +180,9 @@ async fn both(session: &mut ClientSession, section: &ThroughputSection) -> Resul
         let mut plan = plan(session, direction, streams);
         // Both must run for one and the same time.
         plan.options.enough = None;
+        if !session.settings.scope.is_throughput() {
+            plan.time = session.times.both;
+        }
         plan
     });
     pass_both(session, plans).await
