@@ -7,7 +7,7 @@
 //! | `test` | one test from its parameters to the goodbye |
 //! | `streams` | gathers a test's data connections, in the order of their opening |
 //! | `datagrams` | the one UDP port of all tests: a connected socket for each stream |
-//! | `account` | pure: from what was counted to the results on the wire and in words |
+//! | `account` | from what was counted to the results on the wire and in words |
 //! | `event` | what the owner is told |
 //!
 //! One port for TCP and one for UDP of the same number. iperf3 itself serves one client at a time; here the cookie tells the tests

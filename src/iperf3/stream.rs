@@ -24,6 +24,9 @@ use crate::units::BitRate;
 /// The longest that a call of a stream's thread waits, so that every thread sees the word to end; a black hole cannot hold it longer.
 pub(super) const CALL_WAIT: Duration = Duration::from_millis(50);
 
+/// The place of `tcpi_bytes_acked` in `struct tcp_info` (Linux 4.1 on): bytes, the handshake's one among them.
+const BYTES_ACKED: usize = 120;
+
 /// How often [`Streams::drain`] looks.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -271,7 +274,7 @@ struct ThreadEnd {
 struct Stream {
     way: Way,
     socket: Arc<DataSocket>,
-    thread: JoinHandle<ThreadEnd>,
+    thread: Option<JoinHandle<ThreadEnd>>,
     omitted: Count,
 }
 
@@ -310,7 +313,7 @@ impl Streams {
                 .name("iperf3 stream".into())
                 .spawn(move || run(&shared, &own, way, at))
                 .map_err(|error| io::Error::new(error.kind(), format!("failed to start a thread for a data stream: {error}")))?;
-            all.streams.push(Stream { way, socket, thread, omitted: Count::default() });
+            all.streams.push(Stream { way, socket, thread: Some(thread), omitted: Count::default() });
         }
         Ok(all)
     }
@@ -325,16 +328,36 @@ impl Streams {
         self.streams.iter().zip(&self.shared.tallies).map(|(stream, tally)| tally.get().since(&stream.omitted)).collect()
     }
 
+    fn of_way(&self, way: Way) -> impl Iterator<Item = (&Stream, &Tally)> {
+        self.streams.iter().zip(&self.shared.tallies).filter(move |(stream, _)| stream.way == way)
+    }
+
     /// All bytes so far of the streams of one way, the omitted part included.
     pub fn bytes(&self, way: Way) -> u64 {
-        let of_way = self.streams.iter().zip(&self.shared.tallies).filter(|(stream, _)| stream.way == way);
-        of_way.map(|(_, tally)| tally.get().bytes).fold(0, u64::saturating_add)
+        self.of_way(way).map(|(_, tally)| tally.get().bytes).fold(0, u64::saturating_add)
+    }
+
+    /// The bytes so far of the streams of one way after the omitted part.
+    pub fn counted(&self, way: Way) -> u64 {
+        self.of_way(way).map(|(stream, tally)| tally.get().since(&stream.omitted).bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the other ends' kernels have acknowledged everything that was sent, `before` bytes that went ahead of the streams'
+    /// own included; none where the system does not tell.
+    pub fn all_acknowledged(&self, before: u64) -> Option<bool> {
+        let mut all = true;
+        for (stream, tally) in self.of_way(Way::Send) {
+            let DataSocket::Tcp(socket) = &*stream.socket else { return None };
+            let info = sys::tcp::info(&SockRef::from(socket)).ok()?;
+            let acknowledged = info.get(BYTES_ACKED..BYTES_ACKED + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)?;
+            all &= acknowledged >= tally.get().bytes.saturating_add(before);
+        }
+        Some(all)
     }
 
     /// When the first bytes of a way moved.
     pub fn first(&self, way: Way) -> Option<Duration> {
-        let of_way = self.streams.iter().zip(&self.shared.tallies).filter(|(stream, _)| stream.way == way);
-        of_way.filter_map(|(_, tally)| Tally::moment(&tally.first)).min()
+        self.of_way(way).filter_map(|(_, tally)| Tally::moment(&tally.first)).min()
     }
 
     /// A connection as the kernel counts it now.
@@ -378,12 +401,15 @@ impl Streams {
         }
     }
 
-    /// Ends all threads (within a tenth of a second), closes the connections and gives the results in the order of the start.
-    pub fn finish(mut self) -> Vec<StreamEnd> {
+    /// Ends all threads (within a tenth of a second) and gives the results in the order of the start; a second call gives none.
+    ///
+    /// The connections stay open until this is dropped: a server may still look at them while results are exchanged.
+    pub fn finish(&mut self) -> Vec<StreamEnd> {
         self.halt();
         let mut ends = Vec::with_capacity(self.streams.len());
-        for (stream, tally) in std::mem::take(&mut self.streams).into_iter().zip(&self.shared.tallies) {
-            let end = stream.thread.join().unwrap_or_else(|_| ThreadEnd {
+        for (stream, tally) in self.streams.iter_mut().zip(&self.shared.tallies) {
+            let Some(thread) = stream.thread.take() else { continue };
+            let end = thread.join().unwrap_or_else(|_| ThreadEnd {
                 ended: self.shared.now(),
                 tcp: Outcome::failed("the stream's thread failed"),
                 congestion: None,

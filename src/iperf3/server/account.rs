@@ -1,4 +1,4 @@
-//! From what was counted to the results on the wire and in words. Pure, apart from the processor's time.
+//! From what was counted to the results on the wire and in words; it asks the system only for the processor's time.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

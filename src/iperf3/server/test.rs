@@ -163,6 +163,8 @@ fn serve(house: &Arc<House>, control: &Control, peer: SocketAddr, place: &Place)
     let theirs = control.receive_client_results(Instant::now() + RESULTS)?;
     drain(&streams, &theirs, params.protocol);
     let (results, served) = account.conclude(&streams.finish());
+    // What the client's kernel still has to send needs no path any more; the results do.
+    drop(streams);
     control.send_results(&results, Instant::now() + RESULTS)?;
     control.send_state(State::DisplayResults, word())?;
     Ok(served)

@@ -54,8 +54,8 @@ fn a_limit_in_bytes_is_kept_to_the_byte_over_all_streams() {
         ("nothing at all", 2, 0, false, Load::TCP_LEN),
     ] {
         let (here, there) = tcp_pairs(streams);
-        let receiving = all(there, Way::Receive, Load { copies, ..load(len) });
-        let sending = all(here, Way::Send, Load { copies, bytes: Some(bytes), ..load(len) });
+        let mut receiving = all(there, Way::Receive, Load { copies, ..load(len) });
+        let mut sending = all(here, Way::Send, Load { copies, bytes: Some(bytes), ..load(len) });
         wait("the senders end", || sending.senders_ended());
         let sent = sending.finish();
         wait("the receivers end", || receiving.receivers_ended());
@@ -91,7 +91,7 @@ fn a_rate_is_kept_and_what_is_omitted_does_not_count() {
 fn a_black_hole_and_a_silent_peer_end_with_the_word() {
     let (here, there) = tcp_pairs(2);
     // Nobody reads: the buffers fill and the senders are stuck.
-    let sending = all(here, Way::Send, load(Load::TCP_LEN));
+    let mut sending = all(here, Way::Send, load(Load::TCP_LEN));
     wait("the buffers are full", || {
         let before = sending.bytes(Way::Send);
         thread::sleep(Duration::from_millis(150));
@@ -101,7 +101,7 @@ fn a_black_hole_and_a_silent_peer_end_with_the_word() {
     assert!(sending.finish().iter().all(|end| end.error.is_none()));
     drop(there);
     let (here, there) = tcp_pairs(1);
-    let receiving = all(there, Way::Receive, load(Load::TCP_LEN));
+    let mut receiving = all(there, Way::Receive, load(Load::TCP_LEN));
     receiving.drain(Duration::from_millis(20), LONG);
     assert_eq!(sum(&receiving.finish()), 0);
     drop(here);
@@ -112,7 +112,7 @@ fn a_black_hole_and_a_silent_peer_end_with_the_word() {
 fn a_deadline_ends_everything() {
     let (here, there) = tcp_pairs(1);
     let short = Load { deadline: Duration::from_millis(100), ..load(Load::TCP_LEN) };
-    let (receiving, sending) = (all(there, Way::Receive, short.clone()), all(here, Way::Send, short));
+    let (mut receiving, mut sending) = (all(there, Way::Receive, short.clone()), all(here, Way::Send, short));
     wait("both end", || sending.senders_ended() && receiving.receivers_ended());
     assert!(sum(&sending.finish()) > 0 && sum(&receiving.finish()) > 0);
 }
@@ -124,9 +124,9 @@ fn datagrams_are_counted_at_both_ends() {
     {
         let (here, there) = udp_pair();
         let load = Load { wide_counters: wide, ..load(len) };
-        let receiving = all(vec![there], Way::Receive, load.clone());
+        let mut receiving = all(vec![there], Way::Receive, load.clone());
         let bytes = Some(50 * len as u64);
-        let sending = all(vec![here], Way::Send, Load { bytes, rate: Some(BitRate(2000 * 8 * len as u64)), ..load });
+        let mut sending = all(vec![here], Way::Send, Load { bytes, rate: Some(BitRate(2000 * 8 * len as u64)), ..load });
         wait("the sender ends", || sending.senders_ended());
         receiving.drain(Duration::from_millis(200), LONG);
         let (sent, received) = (sending.finish(), receiving.finish());
@@ -145,14 +145,15 @@ fn both_ways_at_once_and_a_peer_that_goes_away() {
     let mixed = |sockets: Vec<DataSocket>, ways: [Way; 2]| {
         Streams::start(sockets.into_iter().zip(ways).collect(), Load { bytes: Some(1_000_000), ..load(Load::TCP_LEN) }).unwrap()
     };
-    let (pc, nas) = (mixed(here, ways), mixed(there, [ways[1], ways[0]]));
+    let (pc, mut nas) = (mixed(here, ways), mixed(there, [ways[1], ways[0]]));
     wait("both have all", || pc.bytes(Way::Receive) == 1_000_000 && nas.bytes(Way::Receive) == 1_000_000);
     let ends = nas.finish();
     assert_eq!(ends[0].way, Way::Receive);
+    drop(nas);
     wait("the others see it", || pc.receivers_ended());
     drop(pc);
     let (here, there) = tcp_pairs(1);
-    let sending = all(here, Way::Send, load(Load::TCP_LEN));
+    let mut sending = all(here, Way::Send, load(Load::TCP_LEN));
     drop(there);
     wait("the sender sees it", || sending.senders_ended());
     assert!(sending.finish()[0].error.is_some());
