@@ -176,6 +176,7 @@ fn patience(request: &Request) -> Duration {
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
         Request::Room { .. } => Duration::from_secs(15),
+        Request::Meet { wait_us, .. } => (*wait_us).into(),
         _ => Duration::ZERO,
     };
     work + Duration::from_secs(15)
@@ -207,7 +208,8 @@ pub(super) fn blank(plan: Plan, started: String) -> Document {
 const NOT_YET: &str = "not measured yet";
 
 impl ClientSession {
-    async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
+    /// Connects to the agent and is let in; nothing is asked yet.
+    pub async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
         let (target, family, bind) = (settings.target.clone(), settings.family, settings.bind);
         let stream = tokio::select! {
             stream = blocking(move || reach(&target, family, bind)) => stream?,
@@ -379,6 +381,10 @@ impl ClientSession {
             Ok(Reply::Leaving(why)) => {
                 self.stop.set();
                 Err(SessionError::Left(why))
+            }
+            Ok(Reply::Busy { peer, since_us }) => {
+                let address = self.settings.target.to_string();
+                Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 })
             }
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),
