@@ -111,6 +111,8 @@ pub struct ClientSession {
     pub interfaces: Vec<String>,
     /// Data connections from before any packet was too large, for streams without a clamp.
     pub untouched: Vec<(Token, std::net::TcpStream)>,
+    /// The other PCs that have come to measure together with us.
+    pub group: Option<steps::together::Gathered>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
@@ -270,6 +272,7 @@ impl ClientSession {
             times,
             interfaces: Vec::new(),
             untouched: Vec::new(),
+            group: None,
             listening: None,
             mss_clamp: None,
             options,
@@ -313,6 +316,7 @@ impl ClientSession {
     }
 
     async fn measure(&mut self, document: &mut Document) -> Result<(), SessionError> {
+        self.gather().await?;
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
         self.step = Step::Mtu;
@@ -342,6 +346,15 @@ impl ClientSession {
         document.measurements.copy = Outcome::Measured(steps::copy::client(self).await?);
         self.step = Step::Link;
         steps::link::neighbours(self, document).await
+    }
+
+    /// Waits for the other PCs where several measure together: before anything else, since the agent lets nobody in while it works.
+    async fn gather(&mut self) -> Result<(), SessionError> {
+        if let Some(together) = self.settings.throughput.together.clone() {
+            let (ways, time) = (self.settings.throughput.ways, steps::sweep::longest(self));
+            self.group = Some(steps::together::gather(self, &together, ways, time).await?);
+        }
+        Ok(())
     }
 
     /// The path MTU is known; what is left is its proof by TCP.
