@@ -100,6 +100,8 @@ pub(super) fn half_width(bins: &Bins, steady: Option<&Steady>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::units::Elapsed;
 
@@ -239,6 +241,22 @@ mod tests {
         for half_width in [0.0, -1.0, f64::NAN] {
             let series: Vec<f64> = (0..BINS).map(|at| 1.0 + 0.01 * (at % 3) as f64).collect();
             assert_eq!(answer(&series, StopRule { half_width, ..RULE }), None, "{half_width}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_series_makes_it_stop_before_its_time(
+            bytes in proptest::collection::vec(prop_oneof![Just(0u64), any::<u64>(), 990u64..1000], 0..60),
+            half_width in any::<f64>(), interval in any::<u64>(), least in any::<u64>()
+        ) {
+            let mut enough = Enough::new(StopRule { half_width, least_us: Elapsed(least) });
+            for count in 0..=bytes.len() {
+                let bins = Bins { interval_us: Elapsed(interval), bytes: bytes[..count].to_vec() };
+                if enough.look(&bins) {
+                    prop_assert!(count >= HOLD.1 && interval.saturating_mul(count as u64) >= least);
+                }
+            }
         }
     }
 

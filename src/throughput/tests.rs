@@ -270,7 +270,8 @@ fn the_kernels_view_is_kept_bin_by_bin_at_both_ends() {
     }
     let (series, stats) = (sent.series.measured().unwrap(), sent.stats.measured().unwrap());
     let retransmits: u64 = stats.iter().filter_map(|s| s.retransmits).sum();
-    assert_eq!(series.retransmits.iter().sum::<u64>(), retransmits);
+    // A look may come after a stream's own last word.
+    assert!(series.retransmits.iter().sum::<u64>() >= retransmits);
     if !series.busy_us.is_empty() {
         let shares = pass.limits.measured().unwrap();
         let sum = shares.application + shares.receiver + shares.send_buffer + shares.network;
