@@ -103,6 +103,10 @@ pub(super) fn measure(
     let told = over.and_then(|()| exchange(talk, &our_results(&result)));
     result.server = match talk.words(told, "while results were exchanged") {
         Ok(results) => Outcome::Measured(results),
+        Err(ClientError::Interrupted) => {
+            talk.terminate();
+            result.server
+        }
         Err(error) => Outcome::failed(error.to_string()),
     };
     Ok(result)
