@@ -111,6 +111,12 @@ impl Control {
         &self.stream
     }
 
+    /// The connection back, blocking and without timeouts, such as a data connection whose cookie was read.
+    pub fn into_stream(self) -> TcpStream {
+        let _ = (self.stream.set_read_timeout(None), self.stream.set_write_timeout(None), self.stream.set_nodelay(false));
+        self.stream
+    }
+
     /// Sends bytes as they are, such as a cookie, until `deadline`.
     ///
     /// # Errors

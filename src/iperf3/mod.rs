@@ -9,6 +9,7 @@
 //! | `socket` | the data sockets as the parameters ask for them |
 //! | `stream`, `tcp`, `udp` | the data plane of both roles: one OS thread a stream; iperf3's datagrams and how arrivals are counted |
 //! | `client` | our client, and its result as our model has it |
+//! | `server` | a server for any iperf3 client, several at once |
 //!
 //! A test: the client sends its cookie on a first connection; the server asks for the parameters, then for the streams (each a
 //! connection of its own with the same cookie), starts the test, and after the client's word to end both tell their
@@ -21,6 +22,7 @@ mod number;
 mod pace;
 mod params;
 mod results;
+mod server;
 pub mod socket;
 mod state;
 pub mod stream;
@@ -31,4 +33,5 @@ pub use control::{Control, ControlError, frame, frame_length};
 pub use fault::{Fault, FaultCode};
 pub use params::{Amount, Flow, Params, ParamsError, Protocol};
 pub use results::{Results, ResultsError, SenderRetransmits, ServerOutput, StreamResult, stream_id};
+pub use server::{Iperf3Event, Iperf3Server, MOST_TESTS, Moved, PORT, Served};
 pub use state::{Cookie, State};
