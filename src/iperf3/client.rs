@@ -30,7 +30,7 @@ pub use passes::{Datagrams, datagrams, passes};
 pub use test::{MOST_STREAMS, Test, TestResult, UdpTest, Ways};
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -91,8 +91,8 @@ pub(super) struct Talk {
 
 impl Talk {
     fn dial(address: SocketAddr, test: &Test, stop: &Stop) -> Result<Self, ClientError> {
-        let ask = Ask { mss_bytes: Some(CONTROL_SEGMENT), bind: test.bind, ..Ask::default() };
-        let (stream, _) = socket::open_tcp(address, &ask, CONNECT).map_err(|error| match error.kind() {
+        let ask = Ask { mss_bytes: Some(CONTROL_SEGMENT), ..Ask::default() };
+        let (stream, _) = socket::open_tcp(address, test.bind, &ask, CONNECT).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => ClientError::NothingListens(address),
             _ => ClientError::Connect { address, error },
         })?;
@@ -102,8 +102,9 @@ impl Talk {
     /// Everything up to the begin of the test.
     fn prepare(&self, test: &Test, stop: &Stop) -> Result<Opened, ClientError> {
         let cookie = random_cookie()?;
-        let first =
-            self.control.send_cookie(&cookie, soon()).and_then(|()| self.control.expect_state(State::ParamExchange, soon()));
+        // A busy server answers and closes without reading, which can break this send: its answer still tells more.
+        let _ = self.control.send_cookie(&cookie, soon());
+        let first = self.control.expect_state(State::ParamExchange, soon());
         first.map_err(|error| ClientError::at_first(error, self.address, ANSWER))?;
         let accepted = self
             .control
@@ -124,7 +125,8 @@ impl Talk {
             if stop.is_set() {
                 return Err(ClientError::Interrupted);
             }
-            let stream = if test.udp.is_some() { open_udp(self.address, &ask) } else { open_tcp(self.address, &ask, cookie) };
+            let from = (self.address, test.bind);
+            let stream = if test.udp.is_some() { open_udp(from, &ask) } else { open_tcp(from, &ask, cookie) };
             let (socket, refused) = match stream {
                 Ok(stream) => stream,
                 Err(error) => return Err(self.stream_error(error, at + 1, of)),
@@ -162,15 +164,17 @@ impl Talk {
     }
 }
 
-fn open_tcp(address: SocketAddr, ask: &Ask, cookie: &Cookie) -> io::Result<(DataSocket, Vec<String>)> {
-    let (stream, refused) = socket::open_tcp(address, ask, CONNECT)?;
+/// Opens a TCP stream to the first address from the second.
+fn open_tcp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, cookie: &Cookie) -> io::Result<(DataSocket, Vec<String>)> {
+    let (stream, refused) = socket::open_tcp(address, own, ask, CONNECT)?;
     stream.set_write_timeout(Some(CONNECT))?;
     (&stream).write_all(cookie.bytes())?;
     Ok((DataSocket::Tcp(stream), refused))
 }
 
-fn open_udp(address: SocketAddr, ask: &Ask) -> io::Result<(DataSocket, Vec<String>)> {
-    let (socket, refused) = udp::open(address, ask, CONNECT).map_err(|error| match error.kind() {
+/// Opens a stream of datagrams likewise.
+fn open_udp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask) -> io::Result<(DataSocket, Vec<String>)> {
+    let (socket, refused) = udp::open(address, own, ask, CONNECT).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => {
             io::Error::new(error.kind(), "no answer to the first datagram: something drops UDP on this port")
         }

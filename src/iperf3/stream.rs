@@ -128,7 +128,7 @@ pub struct StreamEnd {
     pub method: &'static str,
     /// The processor time of its thread.
     pub cpu: Option<Duration>,
-    /// Why it ended early.
+    /// Why it ended early; none for what comes after the word to end.
     pub error: Option<io::Error>,
 }
 
@@ -434,6 +434,7 @@ impl Streams {
     }
 
     fn halt(&self) {
+        self.shared.sending_over.store(true, Ordering::Relaxed);
         self.shared.all_over.store(true, Ordering::Relaxed);
     }
 }
@@ -446,12 +447,16 @@ impl Drop for Streams {
 
 /// One stream's thread.
 fn run(shared: &Shared, socket: &DataSocket, way: Way, at: usize) -> ThreadEnd {
-    let of_loop = match (socket, way) {
+    let mut of_loop = match (socket, way) {
         (DataSocket::Tcp(stream), Way::Send) => tcp::send(shared, stream, at),
         (DataSocket::Tcp(stream), Way::Receive) => tcp::receive(shared, stream, at),
         (DataSocket::Udp(socket), Way::Send) => udp::send(shared, socket, at),
         (DataSocket::Udp(socket), Way::Receive) => udp::receive(shared, socket, at),
     };
+    // Whoever was told to end may close with data unread, which resets the connection: that breaks nothing any more.
+    if shared.sending_over.load(Ordering::Relaxed) {
+        of_loop.error = None;
+    }
     let end = ThreadEnd {
         ended: shared.now(),
         tcp: tcp_stats(socket),

@@ -34,6 +34,9 @@ pub enum ClientError {
         /// What it did in place of iperf3's first word.
         what: String,
     },
+    /// Closed before the first word: no iperf3 server, or one whose last test has just ended.
+    #[error("what answers at {0} closed the connection without a word: it is no iperf3 server, or one that is not ready yet")]
+    ClosedAtOnce(SocketAddr),
     /// `SERVER_ERROR`.
     #[error("the iperf3 server at {address} refuses this test: {why}")]
     Refused {
@@ -122,7 +125,7 @@ impl ClientError {
     pub(super) fn at_first(error: ControlError, address: SocketAddr, waited: Duration) -> Self {
         let what = match error {
             ControlError::TimedOut => format!("it said nothing for {} s", waited.as_secs()),
-            ControlError::Closed => "it closed the connection without a word".to_owned(),
+            ControlError::Closed => return Self::ClosedAtOnce(address),
             ControlError::UnknownState(byte) => format!("its first byte was {byte}, and no state of iperf3's has that number"),
             ControlError::UnexpectedState(state) if !matches!(state, State::AccessDenied | State::ServerTerminate) => {
                 format!("its first byte means {state:?}, which comes later with iperf3")
@@ -134,7 +137,7 @@ impl ClientError {
 
     /// Whether a server that has just ended another test gives this answer, so that it is worth a second try.
     pub(super) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::NothingListens(_))
+        matches!(self, Self::Busy(_) | Self::NothingListens(_) | Self::ClosedAtOnce(_))
     }
 }
 

@@ -17,6 +17,9 @@ use crate::throughput::{BIN, Meter, Schedule};
 /// How long the control connection is listened to at a time while the test runs.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What a call of a sender may take on a path that takes nothing, and its thread to be scheduled.
+const ONE_CALL: Duration = Duration::from_millis(200);
+
 /// How long the server may take to say why all streams have ended.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -79,6 +82,7 @@ pub(super) fn measure(
     if ended == Ended::Stopped {
         talk.terminate();
     }
+    wait_for_senders(&streams);
     let acknowledged = if ended == Ended::Stopped { None } else { last_data(test, &streams, &looks, stop) };
     let over = if ended == Ended::Stopped { Err(ControlError::Stopped) } else { end(talk, &streams) };
     let received = looks.received.as_ref();
@@ -103,6 +107,10 @@ pub(super) fn measure(
     let told = over.and_then(|()| exchange(talk, &our_results(&result)));
     result.server = match talk.words(told, "while results were exchanged") {
         Ok(results) => Outcome::Measured(results),
+        Err(ClientError::Interrupted) => {
+            talk.terminate();
+            result.server
+        }
         Err(error) => Outcome::failed(error.to_string()),
     };
     Ok(result)
@@ -172,6 +180,14 @@ fn broken(talk: &Talk, test: &Test, streams: &mut Streams) -> Result<Ended, Clie
     let error = streams.finish().into_iter().find_map(|stream| stream.error);
     let why = error.map_or_else(|| "the server closed them".to_owned(), |error| error.to_string());
     Err(ClientError::Broke { address: talk.address, why })
+}
+
+/// The senders see the word to end after one call: what that call still hands over belongs to the test.
+fn wait_for_senders(streams: &Streams) {
+    let begin = Instant::now();
+    while !streams.senders_ended() && begin.elapsed() < ONE_CALL {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Gives the last data of an upload its time to arrive. Where the bytes are limited: when all were acknowledged, after the begin.

@@ -147,7 +147,12 @@ impl Test {
             len: self.len() as u32,
             mss: self.mss_bytes,
             window: self.options.window_bytes,
-            bandwidth_bps: self.udp.map(|udp| udp.rate.0).filter(|rate| *rate > 0),
+            // Beside the kernel's pacing, which not every server has, for datagrams it is the rate itself.
+            bandwidth_bps: self
+                .udp
+                .map_or(self.options.pacing_bps, |udp| Some(udp.rate))
+                .map(|rate| rate.0)
+                .filter(|rate| *rate > 0),
             fq_rate_bps: self.options.pacing_bps.map(|rate| rate.0),
             pacing_timer_us: Some(1000),
             tos: self.tos(),
@@ -174,7 +179,6 @@ impl Test {
             tos: self.tos(),
             no_delay: false,
             pacing_bps: self.options.pacing_bps,
-            bind: self.bind,
         }
     }
 

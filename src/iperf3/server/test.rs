@@ -157,7 +157,7 @@ fn serve(house: &Arc<House>, control: &Control, peer: SocketAddr, place: &Place)
         .map_err(|error| Broken::new(error.to_string(), Word::Fault(Fault::with(FaultCode::CreateStream, &error))))?;
     let mut account = Account::begin(&params, peer, control.stream().local_addr().ok());
     watch_test(control, &params, &mut streams, &mut account)?;
-    account.end(streams.elapsed());
+    account.end(streams.elapsed(), || streams.counts());
     streams.end_sending();
     control.send_state(State::ExchangeResults, word())?;
     let theirs = control.receive_client_results(Instant::now() + RESULTS)?;
@@ -206,6 +206,8 @@ fn ask(params: &Params) -> Ask {
     }
 }
 
+/// No limit in bytes or blocks, though the client may have named one: it ends the test when it has enough. It does not count what it reads
+/// before it has seen the word to go (3.12 reads on then, and waits for ever when the rest never comes), and datagrams may be lost.
 fn load(params: &Params) -> Load {
     let only_receives = params.flow == Flow::ToServer && params.protocol == Protocol::Tcp;
     let len = params.len as usize;
@@ -213,22 +215,10 @@ fn load(params: &Params) -> Load {
         len: if only_receives { len.min(READ) } else { len },
         rate: params.bandwidth_bps.map(BitRate),
         burst: params.burst.unwrap_or(0),
-        bytes: limit(params),
+        bytes: None,
         copies: false,
         wide_counters: params.udp_counters_64bit,
         deadline: deadline(params),
-    }
-}
-
-/// The bytes after which this end stops sending by itself; none where only the client can know that it has enough: with
-/// datagrams, that may be lost, with a beginning that is left out, and with blocks in several streams, of which each may
-/// be left with a part of one.
-fn limit(params: &Params) -> Option<u64> {
-    let knows = params.protocol == Protocol::Tcp && params.omit_s == 0;
-    match params.amount {
-        Amount::Bytes(bytes) if knows => Some(bytes),
-        Amount::Blocks(blocks) if knows && params.parallel == 1 => Some(blocks.saturating_mul(u64::from(params.len))),
-        _ => None,
     }
 }
 
