@@ -38,9 +38,8 @@ fn all_learn_of_each_other_in_the_order_of_their_coming() {
     assert_eq!(group.come(7, address(7), &wish(2), S(1)), Ok(Coming::Waiting(1)));
     assert_eq!(group.come(7, address(7), &wish(2), S(2)), Ok(Coming::Waiting(1)), "asking again is not coming again");
     assert!(group.is_open(S(2)));
-    let told = |index| {
-        Ok(Coming::Complete(Gathered { index, addresses: vec![address(7), address(3)], time_us: Elapsed(1_000_000) }))
-    };
+    let told =
+        |index| Ok(Coming::Complete(Gathered { index, addresses: vec![address(7), address(3)], time_us: Elapsed(1_000_000) }));
     assert_eq!(group.come(3, address(3), &wish(2), S(3)), told(1));
     assert_eq!(group.come(7, address(7), &wish(2), S(3)), told(0));
     assert!(!group.is_open(S(3)));

@@ -121,7 +121,8 @@ pub async fn gather(
         match session.ask(Request::Gather(asked.clone())).await? {
             Reply::Waiting { present } => {
                 if seen != present {
-                    let text = format!("waiting for the other PCs of the group {}: {present} of {} here", plan.name, plan.members);
+                    let text =
+                        format!("waiting for the other PCs of the group {}: {present} of {} here", plan.name, plan.members);
                     session.events.part(Step::Throughput, text, WALK, None);
                 }
                 seen = present;
@@ -154,11 +155,8 @@ pub async fn measure(session: &mut ClientSession, group: &Gathered) -> Result<Ou
     if directions.is_empty() {
         return Ok(Outcome::skipped("several PCs measure one direction after the other, and both at once was asked for"));
     }
-    let blank = |address: &IpAddr| Member {
-        address: address.to_string(),
-        alone: BothRates::default(),
-        together: BothRates::default(),
-    };
+    let blank =
+        |address: &IpAddr| Member { address: address.to_string(), alone: BothRates::default(), together: BothRates::default() };
     let result = Together {
         name: group.name.clone(),
         own: u32::try_from(group.own).unwrap_or(u32::MAX),
@@ -301,9 +299,7 @@ fn prefixed(events: Events, prefix: String) -> Events {
     let interrupt = events.interrupt.clone();
     let tell = move |event| {
         events.tell(match event {
-            Event::Part { step, what, expected, watch } => {
-                Event::Part { step, what: format!("{prefix}{what}"), expected, watch }
-            }
+            Event::Part { step, what, expected, watch } => Event::Part { step, what: format!("{prefix}{what}"), expected, watch },
             other => other,
         });
     };
@@ -374,11 +370,9 @@ mod tests {
 
     #[test]
     fn too_little_common_time_or_a_missing_pass_is_told() {
-        for (list, word) in [
-            (vec![Some(0), Some(2000)], "2000 ms after another"),
-            (vec![Some(0), None], "not every PC"),
-            (vec![], "no pass"),
-        ] {
+        for (list, word) in
+            [(vec![Some(0), Some(2000)], "2000 ms after another"), (vec![Some(0), None], "not every PC"), (vec![], "no pass")]
+        {
             let why = common(&began(&list), 0, MS(3000)).unwrap_err();
             assert!(why.contains(word), "{why}");
         }
