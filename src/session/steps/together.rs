@@ -17,7 +17,7 @@ use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step};
 use crate::session::group::{Coming, MEMBERS, Meeting, WALK};
 use crate::session::served::{AgentSession, wait_for};
-use crate::session::steps::throughput::{GRACE, PassPlan, open, pass_over};
+use crate::session::steps::throughput::{PassPlan, open, pass_over};
 use crate::units::{BitRate, ByteSize, Elapsed};
 use crate::wire::message::{GatherRequest, Met, Token};
 use crate::wire::{Reply, Request};
@@ -25,6 +25,9 @@ use crate::wire::{Reply, Request};
 /// The shortest and the longest pass. Below a second too little is left between slow start and end; the agent takes no pass that
 /// is longer than two minutes.
 const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+
+/// The streams of each PC where no number was asked for: enough that neither a core nor the hash of an aggregation holds a PC back.
+const STREAMS: u32 = 4;
 
 /// How much longer than a pass somebody may take on the way to a meeting: opening connections, the path MTU of one that came later.
 const ROOM: Duration = Duration::from_secs(60);
@@ -90,16 +93,6 @@ pub struct Gathered {
 pub fn longest(members: u32, ways: Ways, time: Duration) -> Duration {
     let directions = [Direction::Upload, Direction::Download].into_iter().filter(|direction| ways.has(*direction)).count();
     (time.clamp(TIMES.0, TIMES.1) + BESIDE) * u32::try_from(directions).unwrap_or(2) * (members.min(*MEMBERS.end()) + 1)
-}
-
-/// The whole: waits for the others, then measures.
-///
-/// # Errors
-/// As [`gather`] and [`measure`].
-pub async fn client(session: &mut ClientSession, plan: &TogetherPlan, ways: Ways) -> Result<Outcome<Together>, SessionError> {
-    let time = session.times.pass;
-    let group = gather(session, plan, ways, time).await?;
-    measure(session, &group).await
 }
 
 /// Waits until all PCs of the group are there.
@@ -242,10 +235,17 @@ impl Party<'_> {
         Ok(())
     }
 
+    /// A pass of the group's time. No stop rule: all go on for the same time.
+    fn plan(&self, direction: Direction) -> PassPlan {
+        let streams = self.session.settings.throughput.streams.unwrap_or(STREAMS);
+        PassPlan { streams, ..PassPlan::one(self.session, direction, self.group.time) }
+    }
+
     /// Opens the connections of the next pass. Without them the others are still met.
     async fn ready(&mut self) -> Result<Ready, SessionError> {
-        let tokens = self.session.tokens(self.session.settings.streams).await?;
-        let connections = open(self.session, &tokens, self.session.mss_clamp).await;
+        let plan = self.plan(Direction::Upload);
+        let tokens = self.session.tokens(plan.streams).await?;
+        let connections = open(self.session, &tokens, plan.clamp, &plan.options).await;
         Ok(connections.map(|connections| (tokens, connections)))
     }
 
@@ -265,9 +265,7 @@ impl Party<'_> {
         self.session.events = prefixed(plain.clone(), what.to_owned());
         let pass = match ready {
             Ok((tokens, connections)) => {
-                let (streams, clamp) = (self.session.settings.streams, self.session.mss_clamp);
-                // No stop rule: all go on for the same time.
-                let plan = PassPlan { direction, streams, clamp, time: self.group.time, grace: GRACE };
+                let plan = self.plan(direction);
                 pass_over(self.session, plan, tokens, connections).await
             }
             Err(reason) => Ok(Outcome::failed(reason)),
