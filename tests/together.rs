@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use weaklink::model::Direction;
 use weaklink::model::outcome::Outcome;
-use weaklink::model::plan::{Depth, Scope, TogetherPlan, Ways, Workload};
+use weaklink::model::plan::{Depth, Scope, ThroughputPlan, TogetherPlan, Ways, Workload};
 use weaklink::model::together::{BothRates, Together};
 use weaklink::session::client::ClientSession;
 use weaklink::session::dial::{Family, Target};
@@ -120,8 +120,8 @@ fn settings(agent: SocketAddr) -> RunSettings {
         code: code(),
         depth: Depth::Quick,
         local: false,
-        streams: 2,
-        congestion: None,
+        throughput: ThroughputPlan { streams: Some(2), ..ThroughputPlan::default() },
+        bind: None,
         pc_dir: None,
         path: None,
         ssh: None,
