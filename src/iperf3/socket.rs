@@ -1,7 +1,7 @@
 //! The sockets of a test as its parameters ask for them.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -26,6 +26,8 @@ pub struct Ask {
     pub no_delay: bool,
     /// The rate that the kernel paces each stream to (`--fq-rate`).
     pub pacing_bps: Option<BitRate>,
+    /// The address of this end, where it has several (`-B`).
+    pub bind: Option<IpAddr>,
 }
 
 impl Ask {
@@ -51,6 +53,14 @@ impl Ask {
     /// Sets on a UDP socket what concerns one: buffers and the type-of-service byte.
     pub fn apply_udp(&self, socket: &Socket) -> Vec<String> {
         self.apply_any(socket)
+    }
+
+    /// Gives the socket this end's address.
+    ///
+    /// # Errors
+    /// The system's word: an address of another host or family.
+    pub fn bind(&self, socket: &Socket) -> io::Result<()> {
+        self.bind.map_or(Ok(()), |own| socket.bind(&SocketAddr::new(own, 0).into()))
     }
 
     fn apply_any(&self, socket: &Socket) -> Vec<String> {
@@ -108,6 +118,7 @@ fn set_tos(socket: &Socket, tos: u8) -> io::Result<()> {
 pub fn open_tcp(address: SocketAddr, ask: &Ask, timeout: Duration) -> io::Result<(std::net::TcpStream, Vec<String>)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     let refused = ask.apply_tcp(&socket);
+    ask.bind(&socket)?;
     socket.connect_timeout(&address.into(), timeout)?;
     let stream = socket.into();
     pace(&stream, ask);

@@ -155,6 +155,7 @@ impl Arrivals {
 pub fn open(address: SocketAddr, ask: &Ask, timeout: Duration) -> io::Result<(UdpSocket, Vec<String>)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     let refused = prepare(&socket, ask);
+    ask.bind(&socket)?;
     socket.connect(&address.into())?;
     let socket = UdpSocket::from(socket);
     socket.set_read_timeout(Some(CALL_WAIT))?;

@@ -23,7 +23,7 @@ const IDLE_ECHOES: u32 = 30;
 
 /// The numbers of streams that are tried after one. More than 16 gain nothing on the links of a PC: a hash has filled its ports,
 /// and every core has its stream.
-const NUMBERS: [u32; 3] = [4, 8, 16];
+pub(super) const NUMBERS: [u32; 3] = [4, 8, 16];
 
 /// The most of them.
 pub const MOST: u32 = 16;
@@ -164,11 +164,11 @@ async fn several(
 }
 
 /// Whether more streams gave more than was there before.
-fn grows(before: Option<BitRate>, now: BitRate) -> bool {
+pub(super) fn grows(before: Option<BitRate>, now: BitRate) -> bool {
     before.is_none_or(|before| now.as_f64() > before.as_f64() * (1.0 + GROWTH))
 }
 
-fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
+pub(super) fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
     sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
 }
 
