@@ -38,7 +38,8 @@ fn every_sample_looks_as_it_did() {
         }
         hold(&format!("{name}-markdown"), &render(&document, Format::Markdown, &Style::PLAIN));
     }
-    for (name, document) in [("routed-hole", samples::routed_hole()), ("mtu-alone", samples::mtu_alone())] {
+    for (name, make) in [("routed-hole", samples::routed_hole as fn() -> Document), ("mtu-alone", samples::mtu_alone)] {
+        let document = make();
         let style = Style { trace: true, ..Style::PLAIN };
         hold(&format!("{name}-text-trace"), &render(&document, Format::Text, &style));
         hold(&format!("{name}-markdown-trace"), &render(&document, Format::Markdown, &style));
