@@ -186,6 +186,7 @@ pub(super) fn cpu_window(busiest: f64) -> CpuWindow {
         throttled: Outcome::Measured(0.0),
         run_delay: Outcome::Measured(0.01),
         pressure: Outcome::skipped("not told"),
+        network: Outcome::skipped("not told"),
     }
 }
 
