@@ -191,3 +191,9 @@ pub const REST_IDLES: f64 = 0.60;
 
 /// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500.
 pub const AT_PACE: f64 = 0.90;
+
+/// Fewer interrupts in a pass than this say nothing about where they land (absolute).
+pub const INTERRUPTS: u64 = 500;
+
+/// From this share of them on one core does the work of the card.
+pub const ON_ONE_CORE: f64 = 0.90;

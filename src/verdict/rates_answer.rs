@@ -14,7 +14,8 @@ use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
 /// What an iperf3 server never tells.
-const NO_FAR_END: &str = "An iperf3 server tells neither its host's link nor its processor and counters; `weaklink serve` on the NAS does.";
+const NO_FAR_END: &str =
+    "An iperf3 server tells neither its host's link nor its processor and counters; `weaklink serve` on the NAS does.";
 
 fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, text: String) -> Verdict {
     let word = match status {
@@ -93,7 +94,10 @@ fn thread_share(pass: &Pass, role: Role, direction: Direction) -> Option<f64> {
 fn one_core(way: &Way<'_>, pass: &Pass, hits: &[Hit]) -> Option<String> {
     let tried = way.multi.is_some() && way.single.is_some();
     let better = |hit: &Hit| {
-        hit.touches(way.direction) && matches!(hit.explains, Explains::Part(_) | Explains::Network) && !hit.soft && hit.weight >= 0.6
+        hit.touches(way.direction)
+            && matches!(hit.explains, Explains::Part(_) | Explains::Network)
+            && !hit.soft
+            && hit.weight >= 0.6
     };
     if tried || hits.iter().any(better) {
         return None;
@@ -102,10 +106,11 @@ fn one_core(way: &Way<'_>, pass: &Pass, hits: &[Hit]) -> Option<String> {
     let full = ends.filter_map(|role| Some((role, thread_share(pass, role, way.direction)?)));
     let (role, share) = full.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= limits::THREAD_FULL)?;
     let load = window(pass, role).filter(|cpu| cpu.cores.len() > 1).map(Load::of)?;
-    let streams = if pass.streams == 1 { "the one stream's thread".to_owned() } else { format!("the threads of {} streams", pass.streams) };
+    let streams =
+        if pass.streams == 1 { "one stream's thread keeps".to_owned() } else { format!("the threads of {} streams keep", pass.streams) };
     (load.taken() < limits::REST_IDLES && !load.too_little()).then(|| {
         format!(
-            "carries {} while {streams} keep a core of the {} {} busy and all its cores together are {} busy: this measures one core, not the network. More streams (without --streams) decide.",
+            "carries {} while {streams} a core of the {} {} busy and all its cores together are {} busy: this measures one core, not the network. More streams (without --streams) decide.",
             pass.goodput_bps,
             role.title(),
             percent(share),
@@ -148,7 +153,8 @@ fn single(way: &Way<'_>) -> Option<String> {
 }
 
 fn on_one_machine(seen: &Seen<'_>) -> Verdict {
-    let rates: Vec<String> = seen.ways.iter().filter_map(|way| Some(format!("{} {}", way.direction.arrow(), way.rate()?))).collect();
+    let rates: Vec<String> =
+        seen.ways.iter().filter_map(|way| Some(format!("{} {}", way.direction.arrow(), way.rate()?))).collect();
     if rates.is_empty() {
         return nothing(seen);
     }
@@ -185,11 +191,16 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2], ways: &
     if noisy {
         sure = rank::lower(sure);
     }
-    let rates: Vec<String> =
-        seen.ways.iter().filter_map(|way| Some(format!("{} {} ({})", way.direction.arrow(), way.rate()?, way.rate()?.bytes()))).collect();
-    let share = answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| answer.rate.unwrap_or_default().as_f64() / wire.as_f64());
+    let rates: Vec<String> = seen
+        .ways
+        .iter()
+        .filter_map(|way| Some(format!("{} {} ({})", way.direction.arrow(), way.rate()?, way.rate()?.bytes())))
+        .collect();
+    let share =
+        answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| answer.rate.unwrap_or_default().as_f64() / wire.as_f64());
     let least = if rates.len() > 1 { "at least " } else { "" };
-    let mut text = format!("TCP carries {}, {least}{} of what {} can carry.", rates.join(" and "), percent(share), line_words(seen));
+    let mut text =
+        format!("TCP carries {}, {least}{} of what {} can carry.", rates.join(" and "), percent(share), line_words(seen));
     if near {
         text.push_str(" What is missing has no evidence of a fault.");
     }
@@ -245,7 +256,10 @@ fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
     let clean = udp.clean_bps.unwrap_or_default();
     let wire = udp_wire(seen, udp);
     let full = wire.is_some_and(|wire| most.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
-    let late = udp.passes.iter().any(|pass| pass.dropped_by_receiver.measured().is_some_and(|own| *own * 2 > pass.lost && pass.lost > 0));
+    let late = udp
+        .passes
+        .iter()
+        .any(|pass| pass.dropped_by_receiver.measured().is_some_and(|own| *own * 2 > pass.lost && pass.lost > 0));
     Some(match udp.loss_from_bps {
         _ if full => Fate::Full(most),
         _ if late => Fate::Late(most),
@@ -267,7 +281,9 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
             Fate::Full(rate) => format!("{way} datagrams arrive at {rate}, which is what {} can carry.", line_words(seen)),
             Fate::Clean(rate, why) => format!("{way} no loss that counts up to {rate}; no higher rate was tried: {why}."),
             Fate::Lost(rate) => format!("{way} datagrams get lost from {rate} on."),
-            Fate::Late(rate) => format!("{way} the receiver's own kernel dropped datagrams before the network did: {rate} is what that host took."),
+            Fate::Late(rate) => format!(
+                "{way} the receiver's own kernel dropped datagrams before the network did: {rate} is what that host took."
+            ),
         });
     }
     if found.is_empty() {
@@ -275,8 +291,17 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
     }
     let text = text.join(" ");
     Some(match (full, lost) {
-        (true, _) => verdict(Status::Healthy, Component::None, AT_LINE_RATE, if seen.inferred { Confidence::Medium } else { Confidence::High }, text),
-        (_, true) => unknown(UNEXPLAINED, format!("{text} Whether that is the line's rate is not known: state the speeds with --link-speed pc=… and nas=….")),
+        (true, _) => verdict(
+            Status::Healthy,
+            Component::None,
+            AT_LINE_RATE,
+            if seen.inferred { Confidence::Medium } else { Confidence::High },
+            text,
+        ),
+        (_, true) => unknown(
+            UNEXPLAINED,
+            format!("{text} Whether that is the line's rate is not known: state the speeds with --link-speed pc=… and nas=…."),
+        ),
         _ if found.iter().all(|(_, fate)| !matches!(fate, Fate::Late(_))) => {
             verdict(Status::Healthy, Component::None, TOOL_LIMIT, Confidence::Medium, text)
         }
@@ -304,7 +329,10 @@ fn together(seen: &Seen<'_>) -> Option<Verdict> {
             Confidence::High,
             format!("{text}: what the NAS's {line} link can carry."),
         ),
-        None => unknown(UNEXPLAINED, format!("{text}; what the NAS's link allows is not known, or is more, and nothing that was seen explains it.")),
+        None => unknown(
+            UNEXPLAINED,
+            format!("{text}; what the NAS's link allows is not known, or is more, and nothing that was seen explains it."),
+        ),
     })
 }
 

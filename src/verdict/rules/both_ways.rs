@@ -50,7 +50,9 @@ fn shared(seen: &Seen<'_>) -> Option<Hit> {
         let half = port.and_then(|port| port.duplex.measured()).is_some_and(|fact| fact.value == Duplex::Half);
         hit = hit.also(half.then(|| format!("The {}'s port runs at half duplex.", role.title())));
         let usb = port.and_then(|port| port.bus.measured()).filter(|bus| bus.kind == "usb");
-        hit = hit.also(usb.map(|bus| format!("The {}'s card hangs on {}, which both directions share.", role.title(), bus.description)));
+        hit = hit.also(
+            usb.map(|bus| format!("The {}'s card hangs on {}, which both directions share.", role.title(), bus.description)),
+        );
     }
     Some(hit.advise("One copy alone does not suffer. For both at once look at duplex, bus and processor of the two hosts."))
 }

@@ -22,7 +22,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 }];
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
-    let trials = seen.doc.measurements.throughput.measured().filter(|_| !seen.local()).and_then(|section| section.congestion.measured());
+    let trials =
+        seen.doc.measurements.throughput.measured().filter(|_| !seen.local()).and_then(|section| section.congestion.measured());
     let Some(trials) = trials else { return Vec::new() };
     Direction::BOTH.into_iter().filter_map(|way| differ(trials, way)).collect()
 }
@@ -47,11 +48,18 @@ fn differ(trials: &[CongestionTrial], direction: Direction) -> Option<Hit> {
         Hit::new(CODE, Where::from(direction.sender()), Explains::Info)
             .towards(direction)
             .shows(format!("{}: {fast} moves {}, {slow} {}.", direction.arrow(), most.goodput_bps, least.goodput_bps))
-            .also(lost.map(|share| format!("With {slow} {} of the segments had to be sent again: packets get lost.", percent(share))))
+            .also(
+                lost.map(|share| {
+                    format!("With {slow} {} of the segments had to be sent again: packets get lost.", percent(share))
+                }),
+            )
             .advise(if lost.is_some() {
                 "Find where packets get lost; the better rule only hides it.".to_owned()
             } else {
-                format!("For this path {fast} is the better rule at the {} (net.ipv4.tcp_congestion_control).", direction.sender().title())
+                format!(
+                    "For this path {fast} is the better rule at the {} (net.ipv4.tcp_congestion_control).",
+                    direction.sender().title()
+                )
             }),
     )
 }

@@ -33,9 +33,8 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
 pub(super) fn rhythm(pass: &Pass) -> Option<String> {
     let deep = pass.shape.dips.filter(|dips| dips.count >= limits::DIPS && dips.depth >= limits::DIP_DEPTH);
     let stall = pass.shape.longest_stall_us;
-    let dips = deep.map(|dips| {
-        format!("The rate dipped by {} every {}, {} times in all.", percent(dips.depth), dips.every_us, dips.count)
-    });
+    let dips = deep
+        .map(|dips| format!("The rate dipped by {} every {}, {} times in all.", percent(dips.depth), dips.every_us, dips.count));
     let stall = (stall.0 >= limits::STALL_US).then(|| format!("Nothing at all arrived for up to {stall} at a time."));
     match (dips, stall) {
         (Some(dips), Some(stall)) => Some(format!("{dips} {stall}")),
