@@ -9,3 +9,4 @@ pub mod mtu;
 pub mod storage;
 pub mod sweep;
 pub mod throughput;
+pub mod together;
