@@ -25,8 +25,9 @@ const NOT_ASKED: [(&str, &str); 3] = [
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 6] = [
+const NOT_USED: [&str; 7] = [
     "not asked for",
+    "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",
     "this direction by itself was not asked for",
     "both directions at once were not asked for",

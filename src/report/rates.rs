@@ -47,7 +47,7 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     }
     view.table(table);
     rates_more::udp_summary(section, view);
-    rates_more::together(section, view);
+    rates_more::together(section, rates_more::FIRST_MEMBERS, view);
     for direction in Direction::BOTH {
         let passes = section.of(direction);
         for (streams, outcome) in [("1 stream", &passes.single), ("several streams", &passes.multi)] {
@@ -92,8 +92,8 @@ pub(super) fn details(document: &Document, section: &ThroughputSection, view: &m
     costs(document, &all, view);
     view.facts(all.iter().flat_map(|(name, _, pass)| methods(name, pass)).collect());
     rates_more::udp(section, view);
-    if !document.plan.scope.is_throughput() {
-        rates_more::together(section, view);
+    if !document.plan.scope.is_throughput() || rates_more::crowded(section) {
+        rates_more::together(section, usize::MAX, view);
     }
 }
 

@@ -8,10 +8,12 @@ use crate::model::throughput::ThroughputSection;
 use crate::model::together::Together;
 use crate::model::udp::{UdpDirection, UdpPass};
 use crate::model::{Direction, Outcome};
-use crate::units::BitRate;
 
 /// The members of a group that have a row; a test with more is no test at home.
 const MAX_MEMBERS: usize = 32;
+
+/// The members that the first screen has room for.
+pub(super) const FIRST_MEMBERS: usize = 8;
 
 /// What each congestion control gave.
 pub(super) fn congestion(section: &ThroughputSection, view: &mut View) {
@@ -108,41 +110,44 @@ fn pass_row(pass: &UdpPass) -> Vec<String> {
     ]
 }
 
-/// All PCs of the group.
-pub(super) fn together(section: &ThroughputSection, view: &mut View) {
+/// The PCs of the group, so many of them.
+pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View) {
     let Some(all) = section.together.measured().filter(|all| !all.members.is_empty()) else { return };
-    for direction in Direction::BOTH {
-        let rate = |rate: Option<BitRate>| rate.map(|rate| rate.to_string()).unwrap_or_default();
-        let any = all.members.iter().any(|member| member.alone.of(direction).or(member.together.of(direction)).is_some());
-        if !any {
-            continue;
+    let title = format!("{} PCs at once", all.members.len());
+    let (up, down) = (Direction::Upload.arrow(), Direction::Download.arrow());
+    let heads = [title, format!("{up} alone"), "together".to_owned(), format!("{down} alone"), "together".to_owned()];
+    let mut table = Table { header: heads.to_vec(), rows: Vec::new() };
+    for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
+        let own = u32::try_from(number) == Ok(all.own);
+        let mut row = vec![format!("{}{}", member.address, if own { " (this PC)" } else { "" })];
+        for direction in Direction::BOTH {
+            let (alone, together) = (member.alone.of(direction), member.together.of(direction));
+            row.push(alone.map(|rate| rate.to_string()).unwrap_or_default());
+            row.push(together.map_or_else(|| if alone.is_some() { "failed" } else { "" }.to_owned(), |rate| rate.to_string()));
         }
-        let mut table = Table::new(&[
-            &format!("{} PCs, {}", all.members.len(), direction.arrow()),
-            "alone",
-            "at the same moment",
-            "of the sum",
-        ]);
-        let sum = all.sum(direction);
-        for (number, member) in all.members.iter().enumerate().take(MAX_MEMBERS) {
-            let own = u32::try_from(number) == Ok(all.own);
-            let share = member.together.of(direction).zip(sum.filter(|sum| sum.0 > 0));
-            table.rows.push(vec![
-                format!("{}{}", member.address, if own { " (this PC)" } else { "" }),
-                rate(member.alone.of(direction)),
-                member.together.of(direction).map_or_else(|| "failed".to_owned(), |rate| rate.to_string()),
-                share.map(|(rate, sum)| percent(rate.as_f64() / sum.as_f64())).unwrap_or_default(),
-            ]);
-        }
-        table.rows.push(vec![
-            "sum".to_owned(),
-            String::new(),
-            sum.map_or_else(|| "not known".to_owned(), |sum| sum.to_string()),
-            String::new(),
-        ]);
-        view.table(table);
-        view.facts(vec![("shared".to_owned(), fairness(all, direction))]);
+        table.rows.push(row);
     }
+    let mut sum = vec!["sum".to_owned()];
+    for direction in Direction::BOTH {
+        sum.push(String::new());
+        sum.push(all.sum(direction).map(|sum| sum.to_string()).unwrap_or_default());
+    }
+    table.rows.push(sum);
+    view.table(table);
+    let facts = Direction::BOTH.iter().map(|way| (format!("shared {}", way.arrow()), fairness(all, *way)));
+    view.facts(facts.collect());
+    if let Some(why) = &all.ended {
+        view.note(Tone::Warning, format!("The group ended before all was measured: {}", why.trim()));
+    }
+    let more = all.members.len().saturating_sub(most);
+    if more > 0 {
+        view.note(Tone::Plain, format!("{more} more PCs below."));
+    }
+}
+
+/// Whether the first screen has no room for all PCs.
+pub(super) fn crowded(section: &ThroughputSection) -> bool {
+    section.together.measured().is_some_and(|all| all.members.len() > FIRST_MEMBERS)
 }
 
 fn fairness(all: &Together, direction: Direction) -> String {

@@ -9,6 +9,7 @@ use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::plan::Scope;
 use crate::model::throughput::Pass;
+use crate::model::together::Together;
 use crate::model::udp::UdpDirection;
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
@@ -106,8 +107,11 @@ fn one_core(way: &Way<'_>, pass: &Pass, hits: &[Hit]) -> Option<String> {
     let full = ends.filter_map(|role| Some((role, thread_share(pass, role, way.direction)?)));
     let (role, share) = full.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= limits::THREAD_FULL)?;
     let load = window(pass, role).filter(|cpu| cpu.cores.len() > 1).map(Load::of)?;
-    let streams =
-        if pass.streams == 1 { "one stream's thread keeps".to_owned() } else { format!("the threads of {} streams keep", pass.streams) };
+    let streams = if pass.streams == 1 {
+        "one stream's thread keeps".to_owned()
+    } else {
+        format!("the threads of {} streams keep", pass.streams)
+    };
     (load.taken() < limits::REST_IDLES && !load.too_little()).then(|| {
         format!(
             "carries {} while {streams} a core of the {} {} busy and all its cores together are {} busy: this measures one core, not the network. More streams (without --streams) decide.",
@@ -309,30 +313,69 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
     })
 }
 
+/// What several PCs at once show about the part that they share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shared {
+    /// The NAS's own link is full.
+    Full(BitRate),
+    /// Each PC gets what it gets alone.
+    Free,
+    /// They get less than alone, and nobody knows whether that is the NAS's link.
+    Limited,
+}
+
+fn shared(seen: &Seen<'_>, all: &Together, direction: Direction) -> Option<(BitRate, Shared)> {
+    let sum = all.sum(direction)?;
+    let alone =
+        all.members.iter().filter_map(|member| member.alone.of(direction)).map(|rate| rate.0).fold(0, u64::saturating_add);
+    let full = nas_wire(seen).filter(|(_, wire)| sum.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
+    Some((
+        sum,
+        match full {
+            Some((line, _)) => Shared::Full(line),
+            None if sum.as_f64() >= limits::LANE_TOLERANCE * alone as f64 => Shared::Free,
+            None => Shared::Limited,
+        },
+    ))
+}
+
 /// Several PCs, where this one has no pass of its own.
 fn together(seen: &Seen<'_>) -> Option<Verdict> {
     let all = seen.doc.measurements.throughput.measured()?.together.measured()?;
-    let sums: Vec<(Direction, BitRate)> = Direction::BOTH.into_iter().filter_map(|way| Some((way, all.sum(way)?))).collect();
-    if sums.is_empty() {
-        return None;
-    }
-    let told: Vec<String> = sums.iter().map(|(way, sum)| format!("{} {sum}", way.arrow())).collect();
-    let text = format!("{} PCs at once get {}", all.members.len(), told.join(" and "));
-    let full = |(line, wire): (BitRate, BitRate)| {
-        sums.iter().all(|(_, sum)| sum.as_f64() >= limits::AT_LINE_RATE * wire.as_f64()).then_some(line)
-    };
-    Some(match nas_wire(seen).and_then(full) {
-        Some(line) => verdict(
+    let both = Direction::BOTH.into_iter().filter_map(|way| Some((way, shared(seen, all, way)?)));
+    let found: Vec<(Direction, (BitRate, Shared))> = both.collect();
+    let (_, (_, worst)) = found.iter().max_by_key(|(_, (_, shared))| *shared)?;
+    let told: Vec<String> = found.iter().map(|(way, (sum, _))| format!("{} {sum} ({})", way.arrow(), sum.bytes())).collect();
+    let text = format!("{} PCs at once get {} together", all.members.len(), told.join(" and "));
+    Some(match worst {
+        Shared::Full(line) => verdict(
             Status::Healthy,
             Component::None,
             AT_LINE_RATE,
             Confidence::High,
-            format!("{text}: what the NAS's {line} link can carry."),
+            format!("{text}, what the NAS's {line} link can carry."),
         ),
-        None => unknown(
-            UNEXPLAINED,
-            format!("{text}; what the NAS's link allows is not known, or is more, and nothing that was seen explains it."),
+        Shared::Free => verdict(
+            Status::Healthy,
+            Component::None,
+            TOOL_LIMIT,
+            Confidence::Medium,
+            format!(
+                "{text}, as much as each of them alone: nothing that they share holds them back. More PCs would be needed to find the NAS's limit."
+            ),
         ),
+        Shared::Limited => {
+            let limit = match nas_wire(seen) {
+                Some((line, wire)) => {
+                    format!("The NAS's {line} link could carry {wire}, so the NAS itself or an uplink on the way is the limit.")
+                }
+                None => {
+                    "What they share is the limit: the NAS, its link (whose speed is not known here), or an uplink on the way."
+                        .to_owned()
+                }
+            };
+            unknown(UNEXPLAINED, format!("{text}, less than each of them alone. {limit}"))
+        }
     })
 }
 

@@ -608,5 +608,5 @@ pub(super) fn group(rates: &[(u64, u64)]) -> Outcome<Together> {
         alone: both(*alone),
         together: both(*together),
     };
-    Outcome::Measured(Together { name: "lab".into(), own: 0, members: rates.iter().enumerate().map(member).collect() })
+    Outcome::Measured(Together { name: "lab".into(), own: 0, ended: None, members: rates.iter().enumerate().map(member).collect() })
 }

@@ -274,6 +274,26 @@ const VERDICTS: &[Case] = &[
         "none.tool-limit",
     ),
     (
+        "several PCs get all what they get alone",
+        ten_gbit,
+        |doc| {
+            doc.tcp().together = group(&[(941, 930), (940, 925)]);
+            doc.tcp().upload = DirectionThroughput::skipped("together");
+            doc.tcp().download = DirectionThroughput::skipped("together");
+        },
+        "none.tool-limit",
+    ),
+    (
+        "several PCs get less, and the NAS's link could carry more",
+        ten_gbit,
+        |doc| {
+            doc.tcp().together = group(&[(941, 470), (940, 469)]);
+            doc.tcp().upload = DirectionThroughput::skipped("together");
+            doc.tcp().download = DirectionThroughput::skipped("together");
+        },
+        "inconclusive.unexplained-network-gap",
+    ),
+    (
         "several PCs fill the NAS's link",
         one_gbit,
         |doc| {
