@@ -305,11 +305,13 @@ fn interrupts(document: &Document) -> Vec<(String, String)> {
         });
         packets.into_iter().chain(cards.take(4)).collect::<Vec<_>>().join(", ")
     };
-    let found =
-        windows(document).into_iter().filter(|(_, _, window)| window.cores.len() > 1).filter_map(|(step, role, window)| {
-            Some((format!("interrupts, {} {step}", role.title()), words(window.network.measured()?)))
-        });
-    found.filter(|(name, _)| name.contains("TCP")).collect()
+    let host = |role: Role| {
+        let all = windows(document).into_iter().filter(move |(step, whose, _)| *whose == role && step.starts_with("TCP"));
+        let several = all.filter(|(_, _, window)| window.cores.len() > 1);
+        let told = several.filter_map(|(step, _, window)| Some((step, words(window.network.measured()?))));
+        rates::once(&format!("{} interrupts", role.title()), told)
+    };
+    ENDS.into_iter().flat_map(host).collect()
 }
 
 fn windows(document: &Document) -> Vec<(String, Role, &CpuWindow)> {

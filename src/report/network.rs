@@ -285,7 +285,7 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
 /// Raw TCP, memory to memory.
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
-    view.section("TCP throughput");
+    view.section(if document.plan.scope.is_throughput() { "Throughput" } else { "TCP throughput" });
     let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "errors and drops"]);
     let mut looked = false;

@@ -13,37 +13,32 @@ use crate::units::ByteSize;
 /// A rate that is known to this share needs no digit more.
 const HALF_WIDTH_DIGITS: f64 = 0.1;
 
-/// Shares below this are rounding.
-const SOME: f64 = 0.005;
+/// What held a sender back for less of the time than this is not worth a word.
+const SOME: f64 = 0.03;
 
 /// The first screen of a document about nothing else.
 pub(super) fn summary(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else {
         return view.note(Tone::Plain, "Nothing could be measured; the reasons are under “Not measured” below.");
     };
-    let mut table = Table::new(&["direction", "1 stream", "several streams", "both at once", "RTT idle", "under load"]);
-    for direction in Direction::BOTH {
-        let passes = section.of(direction);
-        let both = section.both.measured().and_then(|both| both.of(direction).measured());
-        let rate = |pass: Option<&Pass>, several: bool| {
-            let Some(pass) = pass else { return String::new() };
-            let streams = if several { format!(" × {}", pass.streams) } else { String::new() };
-            format!("{}{}{streams}", pass.goodput_bps, half_width(pass).map(|text| format!(" {text}")).unwrap_or_default())
-        };
-        let (single, multi) = (rate(passes.single.measured(), false), rate(passes.multi.measured(), true));
-        let at_once = rate(both, true);
-        if single.is_empty() && multi.is_empty() && at_once.is_empty() {
-            continue;
-        }
-        let loaded = passes.best().or(both).and_then(|pass| pass.loaded_rtt.measured());
-        table.rows.push(vec![
+    let idle = section.idle_rtt.measured().map(|rtt| format!("RTT (idle {})", rtt.median_us));
+    let mut table =
+        Table::new(&["direction", "streams", "goodput", "± at 95 %", idle.as_deref().unwrap_or("RTT under load"), "sent again"]);
+    let row = |direction: Direction, pass: &Pass, beside: &str| {
+        vec![
             direction.arrow().to_owned(),
-            single,
-            multi,
-            at_once,
-            section.idle_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
-            loaded.map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
-        ]);
+            format!("{}{beside}", pass.streams),
+            format!("{} = {}", pass.goodput_bps, pass.goodput_bps.bytes()),
+            half_width(pass).unwrap_or_default(),
+            pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
+            pass.sender.measured().and_then(|stats| sent_again(stats)).unwrap_or_default(),
+        ]
+    };
+    for direction in Direction::BOTH {
+        let passes = [&section.of(direction).single, &section.of(direction).multi];
+        table.rows.extend(passes.into_iter().filter_map(Outcome::measured).map(|pass| row(direction, pass, "")));
+        let both = section.both.measured().and_then(|both| both.of(direction).measured());
+        table.rows.extend(both.map(|pass| row(direction, pass, ", both ways")));
     }
     view.table(table);
     rates_more::udp_summary(section, view);
@@ -61,16 +56,23 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     }
 }
 
-/// All passes of one stream or several, and those of both directions at once, each with its name.
-pub(super) fn passes(section: &ThroughputSection) -> Vec<(String, Direction, &Pass)> {
-    let name = |direction: Direction, pass: &Pass| format!("{} × {}", direction.arrow(), pass.streams);
-    let mut found = Vec::new();
-    for direction in Direction::BOTH {
+fn name(direction: Direction, pass: &Pass) -> String {
+    format!("{} × {}", direction.arrow(), pass.streams)
+}
+
+/// All passes of one stream or several in one direction, each with its name.
+fn alone(section: &ThroughputSection) -> Vec<(String, Direction, &Pass)> {
+    let of = |direction: Direction| {
         let DirectionThroughput { single, multi, .. } = section.of(direction);
-        found.extend(
-            [single, multi].into_iter().filter_map(Outcome::measured).map(|pass| (name(direction, pass), direction, pass)),
-        );
-    }
+        let passes = [single, multi].into_iter().filter_map(Outcome::measured);
+        passes.map(move |pass| (name(direction, pass), direction, pass))
+    };
+    Direction::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// These, and those of both directions at once.
+pub(super) fn passes(section: &ThroughputSection) -> Vec<(String, Direction, &Pass)> {
+    let mut found = alone(section);
     for direction in Direction::BOTH {
         let both = section.both.measured().and_then(|both| both.of(direction).measured());
         found.extend(both.map(|pass| (format!("{}, both at once", name(direction, pass)), direction, pass)));
@@ -89,8 +91,12 @@ pub(super) fn details(document: &Document, section: &ThroughputSection, view: &m
     both_at_once(section, view);
     round_trips(section, &all, view);
     rates_more::congestion(section, view);
-    costs(document, &all, view);
-    view.facts(all.iter().flat_map(|(name, _, pass)| methods(name, pass)).collect());
+    // While both directions run a host's load belongs to both.
+    costs(document, &alone(section), view);
+    let ways: [(&str, fn(&Pass) -> String); 2] = [("sent by", sent_by), ("received by", received_by)];
+    for (label, words) in ways {
+        view.facts(once(label, all.iter().map(|(name, _, pass)| (name.clone(), words(pass)))));
+    }
     rates_more::udp(section, view);
     if !document.plan.scope.is_throughput() || rates_more::crowded(section) {
         rates_more::together(section, usize::MAX, view);
@@ -128,14 +134,12 @@ fn limits(shares: &LimitShares) -> String {
         ("its own send buffer", shares.send_buffer),
         ("the sending program", shares.application),
     ];
-    let told: Vec<_> = parts
-        .iter()
-        .filter(|(_, share)| share.is_finite() && *share >= SOME)
-        .map(|(what, share)| format!("{what} for {} of the time", percent(*share)))
-        .collect();
-    match told.is_empty() {
-        true => "nothing but the network held it back".to_owned(),
-        false => format!("held back by {}; the rest by the network", told.join(", by ")),
+    let known = parts.iter().filter(|(_, share)| share.is_finite() && *share >= SOME);
+    let told: Vec<_> = known.map(|(what, share)| format!("by {what} for {}", percent(*share))).collect();
+    if told.is_empty() {
+        format!("the network set the pace for {} of the time", percent(shares.network.max(0.0)))
+    } else {
+        format!("held back {} of the time, by the network for the rest", told.join(", "))
     }
 }
 
@@ -143,11 +147,11 @@ fn limits(shares: &LimitShares) -> String {
 fn disorder(stats: &[TcpStats]) -> String {
     let sum = |of: &dyn Fn(&TcpStats) -> Option<u32>| stats.iter().filter_map(of).map(u64::from).fold(0, u64::saturating_add);
     let parts = [
-        (sum(&|stream| stream.reord_seen), "times reordered"),
-        (sum(&|stream| stream.dsack_dups), "segments sent twice without need"),
-        (sum(&|stream| stream.delivered_ce), "segments marked for congestion (ECN)"),
+        (sum(&|stream| stream.reord_seen), "reordered"),
+        (sum(&|stream| stream.dsack_dups), "sent twice without need"),
+        (sum(&|stream| stream.delivered_ce), "marked for congestion (ECN)"),
     ];
-    parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
+    parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Stalls, dips and drift in words; nothing for an even flow.
@@ -282,17 +286,34 @@ fn host_cost(window: Option<&CpuWindow>, pass: &Pass) -> Option<String> {
     per_gb(window.busy_cores() * window.elapsed_us.seconds(), moved)
 }
 
-/// How a pass was made, where more is known than the table has.
-fn methods(name: &str, pass: &Pass) -> Vec<(String, String)> {
-    let method = &pass.method;
-    let end = |way: &str, trials: &[MethodTrial], sockets: &SocketFacts| {
-        let parts = [tried(trials), granted(sockets)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-        if parts.is_empty() { String::new() } else { format!("{way}; {}", parts.join("; ")) }
+/// Equal texts once, with the steps that they belong to where there are several texts.
+pub(super) fn once(label: &str, told: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut found: Vec<(Vec<String>, String)> = Vec::new();
+    for (name, text) in told.filter(|(_, text)| !text.is_empty()) {
+        match found.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(name),
+            None => found.push((vec![name], text)),
+        }
+    }
+    let alone = found.len() == 1;
+    let line = |(names, text): (Vec<String>, String)| {
+        (label.to_owned(), if alone { text } else { format!("{}: {text}", names.join("; ")) })
     };
-    vec![
-        (format!("{name} sent by"), end(&method.send, &method.send_trials, &method.sender_sockets)),
-        (format!("{name} received by"), end(&method.receive, &method.receive_trials, &method.receiver_sockets)),
-    ]
+    found.into_iter().map(line).collect()
+}
+
+/// How a pass was made, where more is known than the table has.
+fn sent_by(pass: &Pass) -> String {
+    end_by(&pass.method.send, &pass.method.send_trials, &pass.method.sender_sockets)
+}
+
+fn received_by(pass: &Pass) -> String {
+    end_by(&pass.method.receive, &pass.method.receive_trials, &pass.method.receiver_sockets)
+}
+
+fn end_by(way: &str, trials: &[MethodTrial], sockets: &SocketFacts) -> String {
+    let parts = [tried(trials), granted(sockets)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    if parts.is_empty() { String::new() } else { format!("{way}; {}", parts.join("; ")) }
 }
 
 fn tried(trials: &[MethodTrial]) -> String {

@@ -67,43 +67,37 @@ fn loss_words(udp: &UdpDirection) -> String {
 pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
         let title = format!("UDP {}", way.arrow());
-        let mut table = Table::new(&[
-            &title,
-            "sent",
-            "arrived",
-            "lost by network",
-            "lost at receiver",
-            "longest loss",
-            "reordered",
-            "jitter",
-            "queue, median",
-            "99 %",
-        ]);
-        table.rows.extend(udp.passes.iter().map(|pass| pass_row(pass)));
+        let mut table =
+            Table::new(&[&title, "arrived", "lost by the network", "by the receiver", "jitter", "queue, median", "at 99 %"]);
+        table.rows.extend(udp.passes.iter().map(pass_row));
         view.table(table);
+        let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
+        let longest = udp.passes.iter().map(|pass| pass.longest_loss).max().unwrap_or(0);
+        let odd = [
+            (sum(|pass| pass.reordered), "reordered"),
+            (sum(|pass| pass.duplicates), "arrived twice"),
+            (longest, "longest run of losses"),
+        ];
+        let odd: Vec<_> = odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
         let ways = format!("{} bytes of payload each, sent by {}, received by {}", udp.datagram_bytes, udp.send, udp.receive);
-        view.facts(vec![("datagrams".to_owned(), ways)]);
+        view.facts(vec![("datagrams".to_owned(), ways), ("out of order".to_owned(), odd.join(" · "))]);
     }
 }
 
+/// Less than this share of what was asked is not what was asked.
+const AS_ASKED: f64 = 0.98;
+
 fn pass_row(pass: &UdpPass) -> Vec<String> {
-    let count = |count: u64| if count == 0 { String::new() } else { count.to_string() };
-    let own = pass.dropped_by_receiver.measured().copied().unwrap_or(0);
-    let network = pass.lost.saturating_sub(own);
-    let share = |part: u64| {
-        if part == 0 { "0".to_owned() } else { format!("{part} ({})", percent(part as f64 / pass.sent.max(1) as f64)) }
-    };
+    let share = |part: u64| percent(part as f64 / pass.sent.max(1) as f64);
+    let behind = pass.sent_bps.as_f64() < AS_ASKED * pass.asked_bps.as_f64();
     vec![
-        format!("{} asked", pass.asked_bps),
-        pass.sent_bps.to_string(),
+        format!("{} sent{}", pass.sent_bps, if behind { format!(" of {}", pass.asked_bps) } else { String::new() }),
         pass.received_bps.to_string(),
-        share(network),
+        percent(pass.network_loss()),
         match &pass.dropped_by_receiver {
             Outcome::Measured(own) => share(*own),
             Outcome::Skipped(_) | Outcome::Failed(_) => "not told".to_owned(),
         },
-        count(pass.longest_loss),
-        count(pass.reordered),
         pass.jitter_us.to_string(),
         pass.queue_median_us.to_string(),
         pass.queue_p99_us.to_string(),

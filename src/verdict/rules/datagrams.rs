@@ -78,7 +78,7 @@ fn network(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
             .towards(direction)
             .weight(0.7, 1)
             .shows(format!("{}: from {from} on the network loses datagrams ({}), while {what}.", direction.arrow(), percent(loss)))
-            .also(one_sided.map(|_| "Backwards it does not lose that early.".to_owned()))
+            .noting(one_sided.map(|_| "Backwards it does not lose that early.".to_owned()))
             .also(step.map(|(fast, slow)| {
                 let (sender, receiver) = (direction.sender().title(), direction.receiver().title());
                 format!("The {sender} links at {fast}, the {receiver} at {slow}: a port between them has to hold back what comes too fast.")

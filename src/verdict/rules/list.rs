@@ -218,9 +218,11 @@ const ABOUT_MTU: [&str; 8] = [
     "network.jumbo-gain",
 ];
 
-/// Whether a rule speaks about raw rates: all of the network's, and what keeps a host's processor from the network.
+/// Whether a rule speaks about raw rates: all of the network's but what larger packets would give, and what keeps a host's processor
+/// from the network.
 fn about_rates(code: &str) -> bool {
-    code.starts_with("network.") || ["cpu.network-stack-core", "cpu.background-load"].contains(&code)
+    (code.starts_with("network.") && code != "network.jumbo-unused")
+        || ["cpu.network-stack-core", "cpu.background-load"].contains(&code)
 }
 
 /// A check for rules whose code another rule's check or the ladder itself gives.
