@@ -20,6 +20,7 @@ mod schedule;
 mod sender;
 mod socket;
 mod tcp_info;
+pub mod udp;
 
 pub use crate::sys::Progress;
 pub use meter::{BIN, Meter, assemble, goodput, steady};
