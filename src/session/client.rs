@@ -170,6 +170,7 @@ fn patience(request: &Request) -> Duration {
         Request::Neighbours { wait_us } => Duration::from(*wait_us),
         Request::Pass(pass) => pass.duration_us.into(),
         Request::PassBoth { upload, download } => Duration::from(upload.duration_us.max(download.duration_us)),
+        Request::UdpSend(pass) => pass.duration_us.into(),
         Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
@@ -205,7 +206,8 @@ pub(super) fn blank(plan: Plan, started: String) -> Document {
 const NOT_YET: &str = "not measured yet";
 
 impl ClientSession {
-    async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
+    /// Connects, greets and pairs; afterwards the steps can be taken one by one.
+    pub async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
         let (target, family) = (settings.target.clone(), settings.family);
         let stream = tokio::select! {
             stream = blocking(move || reach(&target, family)) => stream?,

@@ -7,3 +7,4 @@ pub mod link;
 pub mod mtu;
 pub mod storage;
 pub mod throughput;
+pub mod udp;

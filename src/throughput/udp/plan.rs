@@ -224,6 +224,11 @@ impl Search {
         }
     }
 
+    /// Ends the search for a reason of the ends.
+    pub fn give_up(&mut self, why: &str) {
+        self.ended.get_or_insert_with(|| why.to_owned());
+    }
+
     /// The highest rate at which the network lost nothing that counts, below all at which it did.
     pub fn clean(&self) -> Option<BitRate> {
         let network = self.network_clean.filter(|rate| self.lossy.is_none_or(|lossy| *rate < lossy));
