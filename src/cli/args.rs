@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::units::ByteSize;
+use crate::units::{BitRate, ByteSize};
 
 /// Finds the weak link between a PC and a NAS.
 #[derive(Debug, Parser)]
@@ -34,6 +34,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Find the largest packet of each direction, who limits it and what to change; seconds
     Mtu(Box<MtuArgs>),
+    /// Measure raw TCP or UDP alone: 1 stream and many, each direction and both at once; or against iperf3
+    Throughput(Box<ThroughputArgs>),
     /// Judge a saved report again with the rules of this version
     Judge(JudgeArgs),
     /// Render a saved report
@@ -49,6 +51,7 @@ Examples:
   weaklink serve --dir /volume1/test            let the disk under /volume1/test be measured
   weaklink serve                                network and CPU only
   weaklink serve --code-file /run/weaklink.code for scripts: the code is also written there
+  weaklink serve --iperf3                       also answers iperf3 clients on port 5201, several at once
 
 The agent writes only inside DIR, in a directory .weaklink-… that it removes. It never runs a command and
 never takes a path from the client. It serves until it is interrupted with Ctrl-C.")]
@@ -65,6 +68,9 @@ pub struct ServeArgs {
     /// Also write the pairing code to this file, readable by its owner only
     #[arg(long, value_name = "FILE")]
     pub code_file: Option<PathBuf>,
+    /// Also answer iperf3 clients, on this port; anyone who reaches it can use it [default port: 5201]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "5201")]
+    pub iperf3: Option<u16>,
 }
 
 /// `weaklink run`.
@@ -128,9 +134,9 @@ pub struct RunArgs {
     /// Which files you copy; the verdict speaks about these
     #[arg(long, value_enum, default_value_t = WorkloadArg::Large)]
     pub workload: WorkloadArg,
-    /// Number of TCP streams in the pass with several
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub streams: u32,
+    /// Number of TCP streams in the pass with several [default: 4, 8 and 16, while their sum grows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub streams: Option<u32>,
     /// TCP congestion control of the throughput passes [default: cubic where it is available]
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
@@ -184,6 +190,98 @@ pub struct MtuArgs {
     /// Wait up to 35 s for the switches to say the largest frame of their ports (LLDP; needs root, or lldpd)
     #[arg(long)]
     pub lldp: bool,
+    /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
+    #[arg(long, value_name = "END=SPEED")]
+    pub link_speed: Vec<String>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `weaklink throughput`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink throughput nas.local                          both directions, 1 stream and more while the sum grows
+  weaklink throughput nas.local --upload --time 30       one direction, 30 s for each pass
+  weaklink throughput nas.local --streams 8 --window 4M  8 streams, socket buffers of 4 MB
+  weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls
+  weaklink throughput nas.local --udp                    searches the rate at which datagrams get lost
+  weaklink throughput nas.local --udp --rate 2G          loss, jitter and reordering at one rate
+  weaklink throughput nas.local --together 2 --session x on two PCs: each alone, then both at once
+  weaklink throughput --iperf3 nas.local                 against `iperf3 -s` in place of `weaklink serve`
+
+A pass ends when its rate is known to 1 % (95 % confidence), at the latest after 4 s; --time sets a fixed time.
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
+Exit codes: 0 healthy or information only, 1 a finding that costs speed, 2 could not be measured, 130 interrupted.")]
+pub struct ThroughputArgs {
+    /// The NAS.
+    #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
+    pub host: String,
+    /// The other end is an iperf3 server (port 5201 unless HOST names one); no code is needed
+    #[arg(long, conflicts_with_all = ["code", "code_file", "together"])]
+    pub iperf3: bool,
+    /// How the agent is reached.
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// The address family.
+    #[command(flatten)]
+    pub family: FamilyArgs,
+    /// Only PC → NAS
+    #[arg(long, conflicts_with_all = ["download", "both"])]
+    pub upload: bool,
+    /// Only NAS → PC
+    #[arg(long, conflicts_with = "both")]
+    pub download: bool,
+    /// Only both directions at the same moment
+    #[arg(long)]
+    pub both: bool,
+    /// Number of TCP streams [default: 1, then 4, 8 and 16 while their sum grows]
+    #[arg(long, short = 'P', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub streams: Option<u32>,
+    /// Seconds for each pass, the whole of them [default: until the rate is known to 1 %, at most 4]
+    #[arg(long, short = 't', value_name = "SECONDS")]
+    pub time: Option<f64>,
+    /// End each pass after this much, all streams together
+    #[arg(long, short = 'n', value_name = "SIZE")]
+    pub bytes: Option<ByteSize>,
+    /// Socket buffers of both ends, which bound the window [default: the system's own tuning]
+    #[arg(long, short = 'w', value_name = "SIZE")]
+    pub window: Option<ByteSize>,
+    /// Largest segment in bytes
+    #[arg(long, short = 'M', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32_767))]
+    pub mss: Option<u32>,
+    /// TCP congestion control; several, separated by commas, are compared [default: cubic where it is available]
+    #[arg(long, short = 'C', value_name = "NAME[,NAME]", value_delimiter = ',')]
+    pub congestion: Vec<String>,
+    /// Let the kernel pace each stream to this rate
+    #[arg(long, value_name = "RATE", conflicts_with = "udp")]
+    pub pacing: Option<BitRate>,
+    /// Differentiated services code point of the test's packets, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub dscp: Option<u8>,
+    /// Own address to use, where this PC has several
+    #[arg(long, short = 'B', value_name = "ADDR")]
+    pub bind: Option<IpAddr>,
+    /// Copy the bytes in and out of the programs, as ordinary ones do, in place of the cheapest way
+    #[arg(long, conflicts_with = "udp")]
+    pub copies: bool,
+    /// Datagrams in place of TCP: loss, jitter, reordering, and the rate at which loss begins
+    #[arg(long, short = 'u', conflicts_with_all = ["both", "bytes", "window", "mss", "congestion", "streams"])]
+    pub udp: bool,
+    /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched]
+    #[arg(long, short = 'b', value_name = "RATE", requires = "udp")]
+    pub rate: Option<BitRate>,
+    /// With --udp: payload of a datagram [default: what the path MTU carries]
+    #[arg(long, short = 'l', value_name = "BYTES", requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_507))]
+    pub datagram: Option<u32>,
+    /// This many PCs measure against one agent: each alone, then all at once; start it on each of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), requires = "session", conflicts_with = "udp")]
+    pub together: Option<u32>,
+    /// With --together: the name that the PCs meet under
+    #[arg(long, value_name = "NAME", requires = "together")]
+    pub session: Option<String>,
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
     #[arg(long, value_name = "END=SPEED")]
     pub link_speed: Vec<String>,

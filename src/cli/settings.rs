@@ -1,17 +1,19 @@
 //! Arguments as meant: checked, with the environment and files read. The only reader of the environment.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, MtuArgs, RunArgs, WorkloadArg};
+use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, MtuArgs, RunArgs, ThroughputArgs, WorkloadArg};
 use crate::copy::SshOptions;
 use crate::link::LISTEN;
-use crate::model::plan::{Depth, Scope, Workload};
+use crate::model::plan::{Depth, Scope, ThroughputPlan, TogetherPlan, UdpPlan, Ways, Workload};
+use crate::model::throughput::PassOptions;
 use crate::mtu::FILE_SERVICES;
 use crate::report::Style;
 use crate::session::dial::{Family, Target, TargetError};
-use crate::session::{AloneSettings, RunSettings, SshSettings};
+use crate::session::{AloneSettings, Iperf3Settings, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
 
@@ -136,8 +138,12 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
             _ => Depth::Normal,
         },
         local: args.local,
-        streams: args.streams,
-        congestion: args.congestion.clone(),
+        throughput: ThroughputPlan {
+            streams: args.streams,
+            congestion: args.congestion.iter().cloned().collect(),
+            ..ThroughputPlan::default()
+        },
+        bind: None,
         pc_dir: args.pc_dir.clone(),
         path: args.path.clone(),
         ssh,
@@ -196,8 +202,8 @@ pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
         code: typed_code(&args.code)?,
         depth: Depth::Normal,
         local: false,
-        streams: 1,
-        congestion: None,
+        throughput: ThroughputPlan { streams: Some(1), ..ThroughputPlan::default() },
+        bind: None,
         pc_dir: None,
         path: None,
         ssh: None,
@@ -208,6 +214,136 @@ pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
         stated_pc,
         stated_nas,
     })))
+}
+
+/// What `weaklink throughput` is to do: with an agent, or against an iperf3 server.
+#[derive(Debug)]
+pub enum ThroughputSettings {
+    /// A session with an agent.
+    Agent(Box<RunSettings>),
+    /// A test with an iperf3 server.
+    Iperf3(Box<Iperf3Settings>),
+}
+
+/// The port of iperf3 servers.
+pub const IPERF3_PORT: u16 = 5201;
+
+/// The longest pass that an agent agrees to, in seconds.
+const MOST_SECONDS: f64 = 120.0;
+
+/// The shortest pass that has a steady part, in seconds.
+const LEAST_SECONDS: f64 = 0.5;
+
+/// What `weaklink throughput` is to do.
+pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable> {
+    let (stated_pc, stated_nas) = stated(&args.link_speed)?;
+    let throughput = throughput_plan(args)?;
+    let family = match (family(&args.family), args.bind) {
+        (Family::V6, Some(IpAddr::V4(own))) => {
+            return Err(unusable(format!("--bind {own} is an IPv4 address, and -6 asks for IPv6")));
+        }
+        (Family::V4, Some(IpAddr::V6(own))) => {
+            return Err(unusable(format!("--bind {own} is an IPv6 address, and -4 asks for IPv4")));
+        }
+        (_, Some(IpAddr::V4(_))) => Family::V4,
+        (_, Some(IpAddr::V6(_))) => Family::V6,
+        (family, None) => family,
+    };
+    if args.iperf3 {
+        let target = Target::parse(&args.host, IPERF3_PORT).map_err(|error| unusable(error.to_string()))?;
+        if throughput.congestion.len() > 1 {
+            return Err(unusable(
+                "--congestion compares several only with `weaklink serve` at the other end; name one with --iperf3",
+            ));
+        }
+        return Ok(ThroughputSettings::Iperf3(Box::new(Iperf3Settings {
+            target,
+            family,
+            bind: args.bind,
+            throughput,
+            stated_pc,
+            stated_nas,
+        })));
+    }
+    Ok(ThroughputSettings::Agent(Box::new(RunSettings {
+        scope: Scope::Throughput,
+        target: target(&args.host)?,
+        family,
+        code: typed_code(&args.code)?,
+        depth: Depth::Normal,
+        local: false,
+        throughput,
+        bind: args.bind,
+        pc_dir: None,
+        path: None,
+        ssh: None,
+        workload: Workload::Large,
+        max_data: ByteSize(0),
+        gain: false,
+        lldp: Duration::ZERO,
+        stated_pc,
+        stated_nas,
+    })))
+}
+
+fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
+    let time_us = match args.time {
+        Some(seconds) if (LEAST_SECONDS..=MOST_SECONDS).contains(&seconds) => Some(Duration::from_secs_f64(seconds).into()),
+        Some(seconds) => {
+            return Err(unusable(format!("--time {seconds}: a pass takes {LEAST_SECONDS} to {MOST_SECONDS} seconds")));
+        }
+        None => None,
+    };
+    let window_bytes = match args.window {
+        Some(size) => match u32::try_from(size.0) {
+            Ok(bytes) if (4096..=1 << 30).contains(&bytes) => Some(bytes),
+            _ => return Err(unusable(format!("--window {size}: socket buffers have 4 KB to 1 GB"))),
+        },
+        None => None,
+    };
+    for (option, zero) in [
+        ("--bytes", args.bytes == Some(ByteSize(0))),
+        ("--pacing", args.pacing == Some(BitRate(0))),
+        ("--rate", args.rate == Some(BitRate(0))),
+    ] {
+        if zero {
+            return Err(unusable(format!("{option} 0: there would be nothing to measure")));
+        }
+    }
+    let named = |name: &String| {
+        !name.is_empty() && name.len() < 16 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    if let Some(name) = args.congestion.iter().find(|name| !named(name)) {
+        return Err(unusable(format!("--congestion {name:?} is no name of a congestion control, such as cubic or bbr")));
+    }
+    let together = match (args.together, &args.session) {
+        (Some(members), Some(name)) if !name.is_empty() && name.len() <= 64 => Some(TogetherPlan { members, name: name.clone() }),
+        (Some(_), _) => return Err(unusable("--session: name the meeting with 1 to 64 characters, the same on every PC")),
+        (None, _) => None,
+    };
+    Ok(ThroughputPlan {
+        ways: match (args.upload, args.download, args.both) {
+            (true, _, _) => Ways::Upload,
+            (_, true, _) => Ways::Download,
+            (_, _, true) => Ways::Both,
+            _ => Ways::All,
+        },
+        streams: args.streams,
+        time_us,
+        mss_bytes: args.mss,
+        options: PassOptions {
+            congestion: None,
+            window_bytes,
+            pacing_bps: args.pacing,
+            dscp: args.dscp,
+            copies: args.copies,
+            max_bytes: args.bytes,
+            enough: None,
+        },
+        congestion: args.congestion.clone(),
+        udp: args.udp.then_some(UdpPlan { rate_bps: args.rate, datagram_bytes: args.datagram, ..UdpPlan::default() }),
+        together,
+    })
 }
 
 fn stated(words: &[String]) -> Result<(Option<BitRate>, Option<BitRate>), Unusable> {

@@ -6,15 +6,10 @@ use super::cpu::CpuWindow;
 use super::host::Direction;
 use super::kernel::{Ended, KernelSeries, LimitShares, MethodTrial, Shape, ThreadCost};
 use super::link::CountersByInterface;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, absent};
 use super::together::Together;
 use super::udp::UdpSection;
 use crate::units::{BitRate, ByteSize, Elapsed};
-
-/// Why a part of a section that older reports do not have is missing.
-fn not_there<T>() -> Outcome<T> {
-    Outcome::skipped("not asked for")
-}
 
 /// Both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,16 +24,16 @@ pub struct ThroughputSection {
     #[serde(default)]
     pub far_end: FarEnd,
     /// Upload and download at the same moment.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub both: Outcome<BothWays>,
     /// One pass with each of several congestion controls.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub congestion: Outcome<Vec<CongestionTrial>>,
     /// Datagrams at chosen rates.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub udp: Outcome<UdpSection>,
     /// Several PCs at the same moment.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub together: Outcome<Together>,
 }
 
@@ -86,15 +81,18 @@ pub struct CongestionTrial {
 impl ThroughputSection {
     /// One stream and several in each direction; everything else was not asked for.
     pub fn new(upload: DirectionThroughput, download: DirectionThroughput, idle_rtt: Outcome<RttSummary>) -> Self {
+        fn not_asked<T>() -> Outcome<T> {
+            Outcome::skipped("not asked for")
+        }
         Self {
             upload,
             download,
             idle_rtt,
             far_end: FarEnd::Agent,
-            both: not_there(),
-            congestion: not_there(),
-            udp: not_there(),
-            together: not_there(),
+            both: not_asked(),
+            congestion: not_asked(),
+            udp: not_asked(),
+            together: not_asked(),
         }
     }
 
@@ -175,19 +173,19 @@ pub struct Pass {
     /// The receiver's view by its kernel, at the end of the pass.
     pub receiver: Outcome<Vec<TcpStats>>,
     /// The sender's kernel bin by bin.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub sender_series: Outcome<KernelSeries>,
     /// The receiver's kernel bin by bin.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub receiver_series: Outcome<KernelSeries>,
     /// What held the sender back, as shares of the time.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub limits: Outcome<LimitShares>,
     /// What the sender's threads cost its host.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub sender_cost: Outcome<ThreadCost>,
     /// What the receiver's threads cost its host.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub receiver_cost: Outcome<ThreadCost>,
     /// How the bytes were handed over at each end, and with which congestion control.
     pub method: Method,
@@ -435,7 +433,7 @@ pub struct SenderEnd {
     #[serde(default)]
     pub bins: Bins,
     /// The kernel bin by bin.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub series: Outcome<KernelSeries>,
     /// What ended it.
     #[serde(default)]
@@ -469,7 +467,7 @@ pub struct ReceiverEnd {
     #[serde(default)]
     pub cycles: Option<u64>,
     /// The kernel bin by bin.
-    #[serde(default = "not_there")]
+    #[serde(default = "absent")]
     pub series: Outcome<KernelSeries>,
     /// What ended it.
     #[serde(default)]

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -246,10 +246,18 @@ impl Endpoint {
     /// Says Hello again and again until it is answered. Errors: no answer within `timeout` (`TimedOut`), `stop` was set
     /// (`Interrupted`), or no socket.
     pub fn connect(peer: SocketAddr, token: Token, timeout: Duration, stop: &Stop) -> io::Result<Self> {
+        Self::connect_from(None, peer, token, timeout, stop)
+    }
+
+    /// The same from an address of this end; none leaves that to the route.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], and an address that is not ours.
+    pub fn connect_from(own: Option<IpAddr>, peer: SocketAddr, token: Token, timeout: Duration, stop: &Stop) -> io::Result<Self> {
         let deadline = Instant::now() + timeout;
         let peer = canonical(peer);
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+        let socket = UdpSocket::bind(SocketAddr::new(own.unwrap_or(any), 0))?;
         socket.connect(peer)?;
         let endpoint = Self::start(socket, peer, peer.port(), token)?;
         let shared = &endpoint.shared;

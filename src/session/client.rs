@@ -1,6 +1,6 @@
 //! The end that asks: goes through the steps and fills the report document.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::host::Role;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Depth, Plan, Scope, Workload};
+use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
+use crate::model::throughput::PassOptions;
 use crate::mtu;
 use crate::session::channel::{Channel, HandshakeError, greet};
 use crate::session::dial::{Family, Target, plain_socket, reach};
@@ -23,6 +24,7 @@ use crate::session::schedule::{Times, Wanted, promise};
 use crate::session::served::blocking;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
+use crate::throughput::CAPACITY_CONGESTION;
 use crate::units::{BitRate, ByteSize};
 use crate::wire::hello::PROTOCOL;
 use crate::wire::message::Token;
@@ -43,10 +45,10 @@ pub struct RunSettings {
     pub depth: Depth,
     /// Whether the agent is in this process.
     pub local: bool,
-    /// The number of streams of the pass with several.
-    pub streams: u32,
-    /// The congestion control for the throughput passes; none for what measures capacity best.
-    pub congestion: Option<String>,
+    /// What is asked of the throughput test.
+    pub throughput: ThroughputPlan,
+    /// The address of this end for all connections, where it has several.
+    pub bind: Option<IpAddr>,
     /// A directory of the PC for its disk.
     pub pc_dir: Option<PathBuf>,
     /// A mounted share.
@@ -109,12 +111,14 @@ pub struct ClientSession {
     pub interfaces: Vec<String>,
     /// Data connections from before any packet was too large, for streams without a clamp.
     pub untouched: Vec<(Token, std::net::TcpStream)>,
+    /// The other PCs that have come to measure together with us.
+    pub group: Option<steps::together::Gathered>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
     pub mss_clamp: Option<u32>,
-    /// The congestion control for both ends' sending.
-    pub congestion: Option<String>,
+    /// What every pass asks of sockets and engine.
+    pub options: PassOptions,
     step: Step,
 }
 
@@ -175,6 +179,7 @@ fn patience(request: &Request) -> Duration {
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
         Request::Room { .. } => Duration::from_secs(15),
+        Request::Meet { wait_us, .. } => (*wait_us).into(),
         _ => Duration::ZERO,
     };
     work + Duration::from_secs(15)
@@ -206,11 +211,11 @@ pub(super) fn blank(plan: Plan, started: String) -> Document {
 const NOT_YET: &str = "not measured yet";
 
 impl ClientSession {
-    /// Connects, greets and pairs; afterwards the steps can be taken one by one.
+    /// Connects to the agent and is let in; nothing is asked yet.
     pub async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
-        let (target, family) = (settings.target.clone(), settings.family);
+        let (target, family, bind) = (settings.target.clone(), settings.family, settings.bind);
         let stream = tokio::select! {
-            stream = blocking(move || reach(&target, family)) => stream?,
+            stream = blocking(move || reach(&target, family, bind)) => stream?,
             () = interrupted(&events.interrupt) => return Err(SessionError::Interrupted),
         };
         let address = settings.target.to_string();
@@ -249,9 +254,13 @@ impl ClientSession {
             other => return Err(unexpected(&other)),
         };
         tokio::spawn(end_on_interrupt(events.interrupt.clone(), stop.clone()));
-        let udp = open_udp(peer, token, udp_fault, &stop).await;
+        let udp = open_udp((peer, bind), token, udp_fault, &stop).await;
         let wanted = wanted(&settings, has_dir);
         let times = Times::plan(settings.depth, wanted);
+        // Two runs compare only with one and the same congestion control.
+        let congestion = settings.throughput.congestion.first().cloned().unwrap_or_else(|| CAPACITY_CONGESTION.to_owned());
+        let mut options = settings.throughput.options.clone();
+        options.congestion.get_or_insert(congestion);
         Ok(Self {
             channel,
             local,
@@ -264,32 +273,34 @@ impl ClientSession {
             times,
             interfaces: Vec::new(),
             untouched: Vec::new(),
+            group: None,
             listening: None,
             mss_clamp: None,
-            congestion: None,
+            options,
             step: Step::Connect,
         })
     }
 
     fn plan(&self) -> Plan {
         let settings = &self.settings;
-        let mtu_only = settings.scope.is_mtu();
-        let mut lanes: Vec<LaneKind> = if mtu_only { Vec::new() } else { vec![LaneKind::Raw] };
+        let whole = settings.scope == Scope::Run;
+        let mut lanes: Vec<LaneKind> = if whole { vec![LaneKind::Raw] } else { Vec::new() };
         lanes.extend(settings.path.as_ref().map(|_| LaneKind::Mounted));
         lanes.extend(settings.ssh.as_ref().map(|_| LaneKind::Ssh));
-        let promised = if mtu_only { self.expected() } else { promise(settings.depth) };
+        let promised = if whole { promise(settings.depth) } else { self.expected() };
         Plan {
             scope: settings.scope,
             depth: settings.depth,
             local: settings.local,
             budget_us: promised.into(),
-            streams: settings.streams,
+            streams: settings.throughput.streams.unwrap_or(steps::sweep::MOST),
             max_data_bytes: settings.max_data,
             lanes,
             workload: settings.workload,
             stated_pc_bps: settings.stated_pc,
             stated_nas_bps: settings.stated_nas,
-            throughput: None,
+            throughput: (settings.throughput != ThroughputPlan::default() || settings.scope.is_throughput())
+                .then(|| settings.throughput.clone()),
         }
     }
 
@@ -299,10 +310,14 @@ impl ClientSession {
         if settings.scope.is_mtu() {
             return self.times.mtu * 2 + steps::contrast::longest(settings.gain) + settings.lldp;
         }
+        if settings.scope.is_throughput() {
+            return self.times.mtu + steps::sweep::expected(self);
+        }
         self.times.total(wanted(settings, self.has_dir))
     }
 
     async fn measure(&mut self, document: &mut Document) -> Result<(), SessionError> {
+        self.gather().await?;
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
         self.step = Step::Mtu;
@@ -311,11 +326,18 @@ impl ClientSession {
             return self.measure_mtu_only(document).await;
         }
         self.step = Step::Throughput;
-        document.measurements.throughput = Outcome::Measured(steps::throughput::client(self).await?);
+        document.measurements.throughput = Outcome::Measured(steps::sweep::client(self).await?);
         if let (Some(mtu), Some(throughput)) =
             (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
         {
             steps::contrast::after_passes(self, mtu, throughput).await?;
+        }
+        if self.settings.scope.is_throughput() {
+            let Measurements { cpu, storage, copy, .. } = Measurements::none("`weaklink throughput` looks at the network only");
+            let parts = &mut document.measurements;
+            (parts.cpu, parts.storage, parts.copy) = (cpu, storage, copy);
+            self.step = Step::Link;
+            return steps::link::neighbours(self, document).await;
         }
         self.step = Step::Cpu;
         document.measurements.cpu = Outcome::Measured(steps::cpu::client(self, idle).await?);
@@ -325,6 +347,15 @@ impl ClientSession {
         document.measurements.copy = Outcome::Measured(steps::copy::client(self).await?);
         self.step = Step::Link;
         steps::link::neighbours(self, document).await
+    }
+
+    /// Waits for the other PCs where several measure together: before anything else, since the agent lets nobody in while it works.
+    async fn gather(&mut self) -> Result<(), SessionError> {
+        if let Some(together) = self.settings.throughput.together.clone() {
+            let (ways, time) = (self.settings.throughput.ways, steps::sweep::longest(self));
+            self.group = Some(steps::together::gather(self, &together, ways, time).await?);
+        }
+        Ok(())
     }
 
     /// The path MTU is known; what is left is its proof by TCP.
@@ -365,6 +396,10 @@ impl ClientSession {
                 self.stop.set();
                 Err(SessionError::Left(why))
             }
+            Ok(Reply::Busy { peer, since_us }) => {
+                let address = self.settings.target.to_string();
+                Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 })
+            }
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),
         }
@@ -391,12 +426,17 @@ fn wanted(settings: &RunSettings, nas_dir: bool) -> Wanted {
     Wanted { nas_dir, pc_dir: settings.pc_dir.is_some(), lanes }
 }
 
-async fn open_udp(peer: SocketAddr, token: Token, fault: Option<String>, stop: &Stop) -> Result<Arc<mtu::Endpoint>, String> {
+async fn open_udp(
+    (peer, bind): (SocketAddr, Option<IpAddr>),
+    token: Token,
+    fault: Option<String>,
+    stop: &Stop,
+) -> Result<Arc<mtu::Endpoint>, String> {
     if let Some(fault) = fault {
         return Err(format!("at the NAS: {fault}"));
     }
     let stop = stop.clone();
-    let endpoint = blocking(move || mtu::Endpoint::connect(peer, token.0, Duration::from_secs(2), &stop)).await;
+    let endpoint = blocking(move || mtu::Endpoint::connect_from(bind, peer, token.0, Duration::from_secs(2), &stop)).await;
     endpoint.map(Arc::new).map_err(|error| {
         format!("no answer on UDP port {} ({error}): a firewall may drop it; path MTU and round-trip times need it", peer.port())
     })

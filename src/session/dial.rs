@@ -36,18 +36,25 @@ impl std::str::FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text, DEFAULT_PORT)
+    }
+}
+
+impl Target {
+    /// Reads a host as typed; `usual` is the port where none is typed.
+    pub fn parse(text: &str, usual: u16) -> Result<Self, TargetError> {
         let wrong = || TargetError { text: text.to_owned() };
         let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port != 0).ok_or_else(wrong);
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, tail) = rest.split_once(']').ok_or_else(wrong)?;
             match tail {
-                "" => (host, DEFAULT_PORT),
+                "" => (host, usual),
                 tail => (host, port(tail.strip_prefix(':').ok_or_else(wrong)?)?),
             }
         } else {
             match text.split_once(':') {
                 Some((host, tail)) if !tail.contains(':') => (host, port(tail)?),
-                _ => (text, DEFAULT_PORT),
+                _ => (text, usual),
             }
         };
         let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
@@ -111,9 +118,13 @@ pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, Sessi
 }
 
 /// Connects to the first address of the host that answers. Blocking.
-pub fn reach(target: &Target, family: Family) -> Result<TcpStream, SessionError> {
-    let addresses = resolve(target, family)?;
-    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), ..SocketSpec::default() };
+pub fn reach(target: &Target, family: Family, bind: Option<IpAddr>) -> Result<TcpStream, SessionError> {
+    let mut addresses = resolve(target, family)?;
+    // An address of ours decides the family.
+    if let Some(own) = bind {
+        addresses.retain(|address| plain(address.ip()).is_ipv4() == plain(own).is_ipv4());
+    }
+    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), bind, ..SocketSpec::default() };
     let mut last = None;
     for address in addresses {
         match connect(address, &spec, CONNECT) {

@@ -18,8 +18,10 @@ pub struct Wanted {
 /// The time for each thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// One pass of the throughput test, of which there are four.
+    /// One pass of the throughput test, of which there are four; passes that end early leave their time to more streams.
     pub pass: Duration,
+    /// Both directions at once, only where a run is thorough.
+    pub both: Duration,
     /// The unclamped stream, only behind a black hole.
     pub unclamped: Duration,
     /// One cipher, of which there are five.
@@ -54,17 +56,19 @@ impl Times {
             Depth::Normal => 3.0,
             Depth::Thorough => 10.0,
         };
-        let wish = Self::with_unit(unit);
+        let both = if depth == Depth::Thorough { 0.5 } else { 0.0 };
+        let wish = Self::with_unit(unit, both);
         let room = promise(depth).saturating_sub(OVERHEAD).as_secs_f64();
         let total = wish.total(wanted).as_secs_f64();
-        if total > room { Self::with_unit((unit * room / total * 0.98).max(0.4)) } else { wish }
+        if total > room { Self::with_unit((unit * room / total * 0.98).max(0.4), both) } else { wish }
     }
 
     /// All times follow from the length of a pass.
-    fn with_unit(unit: f64) -> Self {
+    fn with_unit(unit: f64, both: f64) -> Self {
         let part = |share: f64| Duration::from_secs_f64(unit * share);
         Self {
             pass: part(1.0),
+            both: part(both),
             unclamped: part(0.8).min(Duration::from_secs(3)),
             cipher: part(0.05).min(Duration::from_millis(300)),
             disk: part(1.1),
@@ -76,7 +80,7 @@ impl Times {
 
     /// The time of all steps together when each needs all of its own (a black hole included).
     pub fn total(&self, wanted: Wanted) -> Duration {
-        let mut total = self.pass * 4 + self.unclamped + self.cipher * 5 + self.mtu * 2;
+        let mut total = self.pass * 4 + self.both + self.unclamped + self.cipher * 5 + self.mtu * 2;
         if wanted.nas_dir {
             total += (self.disk * 2 + self.large * 2).mul_f64(1.25);
         }

@@ -6,6 +6,7 @@ pub mod mtu;
 pub mod report;
 pub mod run;
 pub mod serve;
+pub mod throughput;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::Run(args) => run::run(&args),
         Command::Mtu(args) => mtu::mtu(&args),
+        Command::Throughput(args) => throughput::throughput(&args),
         Command::Judge(args) => judge::judge(&args),
         Command::Report(args) => report::report(&args),
         Command::Explain(args) => explain::explain(&args),

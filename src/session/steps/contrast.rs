@@ -118,7 +118,7 @@ async fn stream(
     wish: Wish,
 ) -> Result<Outcome<SegmentStream>, SessionError> {
     let packet = full_packet(session, mtu, direction, wish.clamp);
-    let plan = PassPlan { direction, streams: 1, clamp: wish.clamp, time: wish.time, grace: wish.grace };
+    let plan = PassPlan { clamp: wish.clamp, grace: wish.grace, ..PassPlan::one(session, direction, wish.time) };
     // What was learnt of the path since then must not mend what is to be shown.
     let untouched = if wish.clamp.is_none() { session.untouched.pop() } else { None };
     let done = match untouched {
@@ -159,7 +159,7 @@ async fn gain(session: &mut ClientSession, mtu: &MtuSection) -> Result<Outcome<V
         let Some(large) = large else { continue };
         let clamp = session.mss_clamp;
         let mut cost = async |clamp, packet| -> Result<Outcome<SegmentCost>, SessionError> {
-            let plan = PassPlan { direction, streams: 1, clamp, time: GAIN, grace: GRACE };
+            let plan = PassPlan { clamp, ..PassPlan::one(session, direction, GAIN) };
             Ok(pass(session, plan).await?.map(|pass| cost_of(&pass, direction, packet)))
         };
         match (cost(clamp, large).await?, cost(Some(common), Mtu::ETHERNET).await?) {

@@ -250,7 +250,7 @@ async fn raw_rung(
     };
     session.events.part(Step::Copy, what, session.times.large, Some(watch(&progress)));
     let tokens = session.tokens(1).await?;
-    let connection = match open(session, &tokens, session.mss_clamp).await.map(|mut c| c.pop()) {
+    let connection = match open(session, &tokens, session.mss_clamp, &session.options).await.map(|mut c| c.pop()) {
         Ok(Some(connection)) => connection,
         Ok(None) => return Ok(Outcome::failed("no data connection")),
         Err(reason) => return Ok(Outcome::failed(reason)),

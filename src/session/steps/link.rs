@@ -15,7 +15,6 @@ use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::listening::Listening;
 use crate::session::served::{AgentSession, blocking};
-use crate::throughput::CAPACITY_CONGESTION;
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 
@@ -111,8 +110,6 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     if let Some(link) = nas.measured_mut() {
         link.stated_speed_bps = session.settings.stated_nas;
     }
-    let congestion = session.settings.congestion.clone().unwrap_or_else(|| CAPACITY_CONGESTION.to_owned());
-    session.congestion = Some(congestion);
     document.hosts.nas = Outcome::Measured(theirs.host);
     document.measurements.link = Outcome::Measured(LinkSection { pc, nas });
     Ok(Idle { pc: idle, nas: theirs.idle })

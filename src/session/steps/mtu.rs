@@ -52,7 +52,7 @@ pub async fn handshake_at_agent(session: &mut AgentSession, token: Token) -> Rep
 /// connections agree on smaller segments than all others did before. They stay open for the proof of a black hole.
 async fn handshake(session: &mut ClientSession) -> Result<Outcome<TcpHandshake>, SessionError> {
     let tokens = session.tokens(2).await?;
-    let connections = match open(session, &tokens, None).await {
+    let connections = match open(session, &tokens, None, &session.options).await {
         Ok(connections) => connections,
         Err(reason) => return Ok(Outcome::failed(reason)),
     };

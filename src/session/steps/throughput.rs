@@ -1,4 +1,4 @@
-//! Raw TCP: one stream and several, in each direction.
+//! One pass of raw TCP with both ends: in one direction, or in both at the same moment.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::host::{Direction, Role};
 use crate::model::outcome::Outcome;
-use crate::model::throughput::{DirectionThroughput, Pass, PassOptions, ReceiverEnd, RttSummary, SenderEnd, ThroughputSection};
+use crate::model::throughput::{BothWays, Pass, PassOptions, ReceiverEnd, RttSummary, SenderEnd};
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
@@ -19,16 +19,13 @@ use crate::wire::message::{Around, PassRequest, Token};
 use crate::wire::{Reply, Request};
 
 /// The longest pass that an agent agrees to.
-const LONGEST: Duration = Duration::from_secs(120);
+pub(super) const LONGEST: Duration = Duration::from_secs(120);
 
 /// How much longer than the sender a receiver waits for the end: a queue of a few MB at 10 Mbit/s.
 pub(super) const GRACE: Duration = Duration::from_millis(1500);
 
 /// The time for a data connection.
 const CONNECT: Duration = Duration::from_secs(3);
-
-/// Echoes for the round-trip time of an idle path.
-const IDLE_ECHOES: u32 = 30;
 
 /// The distance of echoes beside the streams.
 const ECHO_EVERY: Duration = Duration::from_millis(20);
@@ -75,40 +72,8 @@ fn give_out(connections: Result<Vec<TcpStream>, String>, request: PassRequest, s
     connections.and_then(|c| send(c, &spec, stop, &Progress::default()).map_err(|e| e.to_string())).into()
 }
 
-/// The client's side of the whole step.
-pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
-    session.events.part(Step::Throughput, "round-trip time", Duration::from_millis(200), None);
-    let idle_rtt = echoes(session, IDLE_ECHOES, Duration::from_millis(5)).await;
-    let upload = direction(session, Direction::Upload).await?;
-    let download = direction(session, Direction::Download).await?;
-    Ok(ThroughputSection::new(upload, download, idle_rtt))
-}
-
-async fn echoes(session: &ClientSession, count: u32, every: Duration) -> Outcome<RttSummary> {
-    match &session.udp {
-        Ok(endpoint) => {
-            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
-            blocking(move || endpoint.rtt(count, every, &stop)).await
-        }
-        Err(reason) => Outcome::skipped(reason.clone()),
-    }
-}
-
-async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
-    let clamp = session.mss_clamp;
-    let time = session.times.pass;
-    let single = pass(session, PassPlan { direction, streams: 1, clamp, time, grace: GRACE }).await?;
-    let streams = session.settings.streams;
-    let multi = if streams > 1 {
-        pass(session, PassPlan { direction, streams, clamp, time, grace: GRACE }).await?
-    } else {
-        Outcome::skipped("--streams 1 was asked for")
-    };
-    Ok(DirectionThroughput { single, multi, sweep: Vec::new() })
-}
-
 /// One pass as the client wants it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PassPlan {
     /// The way of the data.
     pub(super) direction: Direction,
@@ -116,18 +81,48 @@ pub(super) struct PassPlan {
     pub(super) streams: u32,
     /// The largest segment, where it is to be smaller than what the ends would use.
     pub(super) clamp: Option<u32>,
-    /// How long the sender sends.
+    /// How long the sender sends at most.
     pub(super) time: Duration,
     /// How much longer the receiver waits for the end.
     pub(super) grace: Duration,
+    /// What is asked of sockets and engine.
+    pub(super) options: PassOptions,
+}
+
+impl PassPlan {
+    /// One stream with what the user asked for, the whole time.
+    pub(super) fn one(session: &ClientSession, direction: Direction, time: Duration) -> Self {
+        // What the path carries bounds what the user may ask for.
+        let clamp = session.mss_clamp.into_iter().chain(session.settings.throughput.mss_bytes).min();
+        Self { direction, streams: 1, clamp, time, grace: GRACE, options: session.options.clone() }
+    }
+
+    fn request(&self, tokens: Vec<Token>) -> PassRequest {
+        PassRequest {
+            direction: self.direction,
+            tokens,
+            duration_us: self.time.into(),
+            grace_us: self.grace.into(),
+            options: self.options.clone(),
+        }
+    }
+
+    fn words(&self) -> String {
+        let streams = if self.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", self.streams) };
+        format!("{}, {streams}", self.direction.arrow())
+    }
 }
 
 /// Opens data connections with these tokens.
-pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>) -> Result<Vec<TcpStream>, String> {
-    let (peer, tokens, congestion) = (session.peer, tokens.to_vec(), session.congestion.clone());
+pub async fn open(
+    session: &ClientSession,
+    tokens: &[Token],
+    clamp: Option<u32>,
+    options: &PassOptions,
+) -> Result<Vec<TcpStream>, String> {
+    let (peer, tokens) = (session.peer, tokens.to_vec());
+    let spec = SocketSpec { mss_clamp: clamp, bind: session.settings.bind, options: options.clone() };
     blocking(move || {
-        let options = PassOptions { congestion, ..PassOptions::default() };
-        let spec = SocketSpec { mss_clamp: clamp, bind: None, options };
         tokens
             .iter()
             .map(|token| {
@@ -144,7 +139,7 @@ pub async fn open(session: &ClientSession, tokens: &[Token], clamp: Option<u32>)
 /// One pass with both ends, over new connections.
 pub(super) async fn pass(session: &mut ClientSession, plan: PassPlan) -> Result<Outcome<Pass>, SessionError> {
     let tokens = session.tokens(plan.streams).await?;
-    match open(session, &tokens, plan.clamp).await {
+    match open(session, &tokens, plan.clamp, &plan.options).await {
         Ok(connections) => pass_over(session, plan, tokens, connections).await,
         Err(reason) => Ok(Outcome::failed(reason)),
     }
@@ -158,37 +153,17 @@ pub(super) async fn pass_over(
     connections: Vec<TcpStream>,
 ) -> Result<Outcome<Pass>, SessionError> {
     let progress = Progress::default();
-    let watch: Watch = {
-        let progress = progress.clone();
-        Arc::new(move || progress.bytes())
-    };
-    let streams = if plan.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", plan.streams) };
-    let part = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
-    session.events.part(part, format!("{}, {streams}", plan.direction.arrow()), plan.time, Some(watch));
-    let options = PassOptions { congestion: session.congestion.clone(), ..PassOptions::default() };
-    let request = Request::Pass(PassRequest {
-        direction: plan.direction,
-        tokens,
-        duration_us: plan.time.into(),
-        grace_us: plan.grace.into(),
-        options: options.clone(),
-    });
-    let echo = session.udp.as_ref().ok().map(|endpoint| {
-        let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
-        let count = (plan.time.as_secs_f64() / ECHO_EVERY.as_secs_f64() * 0.9) as u32;
-        tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop)))
-    });
+    announce(session, plan.words(), plan.time, &progress);
+    let request = Request::Pass(plan.request(tokens));
+    let echo = echoes_beside(session, plan.time);
     let work = {
-        let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
-        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces, options)))
+        let (stop, interfaces, plan) = (session.stop.clone(), session.interfaces.clone(), plan.clone());
+        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces)))
     };
     let reply = session.ask(request).await;
     let (ours, around) =
         work.await.unwrap_or_else(|_| (End::Failed("our end broke off".to_owned()), Around::none("it broke off")));
-    let loaded = match echo {
-        Some(echo) => echo.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off")),
-        None => Outcome::skipped("UDP does not reach the NAS"),
-    };
+    let loaded = loaded(echo).await;
     let (sender, receiver, theirs) = match (ours, reply?) {
         (End::Sender(sender), Reply::Received(receiver, theirs)) | (End::Receiver(receiver), Reply::Sent(sender, theirs)) => {
             (sender, receiver, theirs)
@@ -196,22 +171,66 @@ pub(super) async fn pass_over(
         (End::Failed(reason), _) => return Ok(Outcome::failed(reason)),
         (_, other) => return Err(unexpected(&other)),
     };
-    let receiver = match receiver {
-        Outcome::Measured(receiver) => receiver,
-        Outcome::Skipped(why) | Outcome::Failed(why) => return Ok(Outcome::failed(why.reason)),
-    };
-    if let (Some(asked), Some(ran)) = (&session.settings.congestion, sender.measured().and_then(|end| end.congestion.as_ref()))
+    tell_refusal(session, &plan, sender.measured());
+    Ok(join(&plan, (sender, receiver), (&around, &theirs), loaded))
+}
+
+/// Tells whoever watches that a part begins.
+pub(super) fn announce(session: &ClientSession, what: String, time: Duration, progress: &Progress) {
+    let progress = progress.clone();
+    let watch: Watch = Arc::new(move || progress.bytes());
+    let part = if session.settings.scope.is_mtu() { Step::Mtu } else { Step::Throughput };
+    session.events.part(part, what, time, Some(watch));
+}
+
+/// Echoes beside the streams, in the background.
+type Echoes = Result<tokio::task::JoinHandle<Outcome<RttSummary>>, String>;
+
+pub(super) fn echoes_beside(session: &ClientSession, time: Duration) -> Echoes {
+    session.udp.as_ref().map_err(Clone::clone).map(|endpoint| {
+        let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+        let count = (time.as_secs_f64() / ECHO_EVERY.as_secs_f64() * 0.9) as u32;
+        tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop)))
+    })
+}
+
+pub(super) async fn loaded(echoes: Echoes) -> Outcome<RttSummary> {
+    match echoes {
+        Ok(echoes) => echoes.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off")),
+        Err(_) => Outcome::skipped("UDP does not reach the NAS"),
+    }
+}
+
+/// A congestion control that was asked for and did not run is worth a word while it happens.
+pub(super) fn tell_refusal(session: &ClientSession, plan: &PassPlan, sender: Option<&SenderEnd>) {
+    if let (Some(asked), Some(ran)) = (&plan.options.congestion, sender.and_then(|end| end.congestion.as_ref()))
         && asked != ran
+        && session.settings.throughput.congestion.contains(asked)
     {
         let end = plan.direction.sender().title();
         let text = format!("The {end} cannot use the congestion control {asked} (not there, or not allowed): {ran} ran instead.");
         session.events.tell(Event::Note(text));
     }
-    let mut pass = crate::throughput::assemble(plan.streams, sender, receiver, plan.clamp);
-    pass.loaded_rtt = loaded;
-    (pass.cpu_pc, pass.counters_pc) = (around.cpu, around.counters);
-    (pass.cpu_nas, pass.counters_nas) = (theirs.cpu, theirs.counters);
-    Ok(Outcome::Measured(pass))
+}
+
+/// A pass of what both ends saw; `around` is what the PC and the NAS saw beside it.
+pub(super) fn join(
+    plan: &PassPlan,
+    (sender, receiver): (Outcome<SenderEnd>, Outcome<ReceiverEnd>),
+    (pc, nas): (&Around, &Around),
+    loaded_rtt: Outcome<RttSummary>,
+) -> Outcome<Pass> {
+    receiver.and_then(|receiver| {
+        let pass = crate::throughput::assemble(plan.streams, sender, receiver, plan.clamp);
+        Outcome::Measured(Pass {
+            loaded_rtt,
+            cpu_pc: pc.cpu.clone(),
+            counters_pc: pc.counters.clone(),
+            cpu_nas: nas.cpu.clone(),
+            counters_nas: nas.counters.clone(),
+            ..pass
+        })
+    })
 }
 
 /// What our end of a pass was.
@@ -227,18 +246,72 @@ fn our_end(
     stop: &Stop,
     progress: &Progress,
     interfaces: &[String],
-    options: PassOptions,
 ) -> (End, Around) {
     let bracket = Bracket::start(interfaces);
     let end = match plan.direction.sender() {
-        Role::Pc => {
-            let spec = SendSpec { duration: plan.time, options };
-            End::Sender(send(connections, &spec, stop, progress).into())
-        }
-        Role::Nas => {
-            let spec = ReceiveSpec { deadline: plan.time + plan.grace, options };
-            End::Receiver(receive(connections, &spec, stop, progress).into())
-        }
+        Role::Pc => End::Sender(our_sender(plan, connections, stop, progress)),
+        Role::Nas => End::Receiver(our_receiver(plan, connections, stop, progress)),
     };
     (end, bracket.finish())
+}
+
+fn our_sender(plan: PassPlan, connections: Vec<TcpStream>, stop: &Stop, progress: &Progress) -> Outcome<SenderEnd> {
+    send(connections, &SendSpec { duration: plan.time, options: plan.options }, stop, progress).into()
+}
+
+fn our_receiver(plan: PassPlan, connections: Vec<TcpStream>, stop: &Stop, progress: &Progress) -> Outcome<ReceiverEnd> {
+    receive(connections, &ReceiveSpec { deadline: plan.time + plan.grace, options: plan.options }, stop, progress).into()
+}
+
+/// One pass in each direction at the same moment; the plans name upload first.
+pub(super) async fn pass_both(session: &mut ClientSession, plans: [PassPlan; 2]) -> Result<Outcome<BothWays>, SessionError> {
+    let mut connections = Vec::new();
+    let mut tokens = Vec::new();
+    for plan in &plans {
+        let own = session.tokens(plan.streams).await?;
+        match open(session, &own, plan.clamp, &plan.options).await {
+            Ok(streams) => connections.push(streams),
+            Err(reason) => return Ok(Outcome::failed(reason)),
+        }
+        tokens.push(own);
+    }
+    let (Some(incoming), Some(outgoing)) = (connections.pop(), connections.pop()) else {
+        return Ok(Outcome::failed("no connections for both directions"));
+    };
+    let [up, down] = plans;
+    let progress = Progress::default();
+    let streams = if up.streams == 1 { "1 stream each".to_owned() } else { format!("{} streams each", up.streams) };
+    announce(session, format!("both ways at once, {streams}"), up.time, &progress);
+    let (down_tokens, up_tokens) = (tokens.pop().unwrap_or_default(), tokens.pop().unwrap_or_default());
+    let request = Request::PassBoth { upload: up.request(up_tokens), download: down.request(down_tokens) };
+    let echo = echoes_beside(session, up.time);
+    let work = {
+        let (stop, interfaces, up, down) = (session.stop.clone(), session.interfaces.clone(), up.clone(), down.clone());
+        tokio::spawn(blocking(move || {
+            let bracket = Bracket::start(&interfaces);
+            let (sender, receiver) = std::thread::scope(|scope| {
+                let sending = scope.spawn(|| our_sender(up, outgoing, &stop, &Progress::default()));
+                let receiver = our_receiver(down, incoming, &stop, &progress);
+                (sending.join().unwrap_or_else(|_| Outcome::failed("our sending end broke off")), receiver)
+            });
+            (sender, receiver, bracket.finish())
+        }))
+    };
+    let reply = session.ask(request).await;
+    let broke = "our end broke off";
+    let (sender, receiver, pc) =
+        work.await.unwrap_or_else(|_| (Outcome::failed(broke), Outcome::failed(broke), Around::none(broke)));
+    let loaded = loaded(echo).await;
+    let Reply::Both(theirs, nas) = reply? else {
+        return Err(SessionError::Protocol {
+            peer: Role::Nas.title(),
+            what: "another answer than that of both directions".to_owned(),
+        });
+    };
+    let (their_receiver, their_sender) = *theirs;
+    tell_refusal(session, &down, their_sender.measured());
+    Ok(Outcome::Measured(BothWays {
+        upload: join(&up, (sender, their_receiver), (&pc, &nas), loaded.clone()),
+        download: join(&down, (their_sender, receiver), (&pc, &nas), loaded),
+    }))
 }

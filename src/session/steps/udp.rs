@@ -8,7 +8,7 @@
 //! download: UdpSend; datagrams → UdpSent
 //! ```
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -235,7 +235,7 @@ async fn flow(session: &mut ClientSession) -> Result<Result<Arc<UdpSocket>, Stri
         };
         let mut peer = session.peer;
         peer.set_port(invitation.port);
-        let socket = match open(peer) {
+        let socket = match open(peer, session.settings.bind) {
             Ok(socket) => Arc::new(socket),
             Err(error) => return Ok(Err(format!("cannot open a UDP socket towards {peer}: {error}"))),
         };
@@ -259,9 +259,9 @@ async fn flow(session: &mut ClientSession) -> Result<Result<Arc<UdpSocket>, Stri
     Ok(Err(format!("no datagram of the PC reaches the NAS ({}); a firewall on the way or at the NAS may drop them", reasons.join("; "))))
 }
 
-fn open(peer: SocketAddr) -> std::io::Result<UdpSocket> {
-    let any: std::net::IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+fn open(peer: SocketAddr, own: Option<IpAddr>) -> std::io::Result<UdpSocket> {
+    let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind(SocketAddr::new(own.unwrap_or(any), 0))?;
     socket.connect(peer)?;
     Ok(socket)
 }
@@ -294,7 +294,7 @@ async fn one_way(
     let mut search = Search::new(plan, way);
     let (mut passes, mut methods) = (Vec::new(), None);
     while let Some((rate, time)) = search.ask() {
-        let number = u64::from_be_bytes(random_token()?.0[..8].try_into().unwrap_or_default());
+        let number = random_token()?.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let request = UdpPassRequest { pass: number, rate_bps: rate, duration_us: time.into(), datagram_bytes: bytes };
         let halves = match way {
             Direction::Upload => upload(session, socket, request).await?,

@@ -18,3 +18,20 @@ pub fn thread_time() -> Option<Duration> {
     let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?);
     (result == 0).then(|| Duration::new(seconds, nanos))
 }
+
+/// The processor time of this process since its start, in the program and in the kernel on its account; if the system tells.
+pub fn process_times() -> Option<(Duration, Duration)> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills in the one rusage that `usage` has room for, and nothing else; zeros are a valid one anyway.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
+            return None;
+        }
+        usage.assume_init()
+    };
+    let span = |time: libc::timeval| {
+        let micros = u64::try_from(time.tv_usec).ok()?;
+        Some(Duration::from_secs(u64::try_from(time.tv_sec).ok()?) + Duration::from_micros(micros))
+    };
+    Some((span(usage.ru_utime)?, span(usage.ru_stime)?))
+}

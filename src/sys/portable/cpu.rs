@@ -11,3 +11,8 @@ pub const fn ticks_per_second() -> u64 {
 pub const fn thread_time() -> Option<Duration> {
     None
 }
+
+/// The processor time of this process, in the program and in the kernel: std has no word for it.
+pub const fn process_times() -> Option<(Duration, Duration)> {
+    None
+}

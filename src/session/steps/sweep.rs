@@ -1,0 +1,244 @@
+//! The client's schedule of raw TCP: one stream, more while the sum grows, both directions at once, one congestion control beside
+//! another.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::model::host::Direction;
+use crate::model::outcome::Outcome;
+use crate::model::plan::Depth;
+use crate::model::throughput::{
+    BothWays, CongestionTrial, DirectionThroughput, Pass, PassOptions, RttSummary, StopRule, SweepPoint, ThroughputSection,
+};
+use crate::session::client::ClientSession;
+use crate::session::error::SessionError;
+use crate::session::event::Step;
+use crate::session::served::blocking;
+use crate::session::steps::throughput::{LONGEST, PassPlan, pass, pass_both};
+use crate::session::steps::together;
+use crate::units::BitRate;
+
+/// Echoes for the round-trip time of an idle path.
+const IDLE_ECHOES: u32 = 30;
+
+/// The numbers of streams that are tried after one. More than 16 gain nothing on the links of a PC: a hash has filled its ports,
+/// and every core has its stream.
+const NUMBERS: [u32; 3] = [4, 8, 16];
+
+/// The most of them.
+pub const MOST: u32 = 16;
+
+/// The sum grows when it is larger by more than this share: less is noise of two passes.
+const GROWTH: f64 = 0.05;
+
+/// Known well enough: the goodput lies within this share of the figure, with 95 % confidence.
+const HALF_WIDTH: f64 = 0.01;
+
+/// The least time of a pass, as a share of its longest: what else is read from a pass (counters, processors, loss) wants its time too.
+const LEAST: f64 = 0.5;
+
+/// A pass shorter than this has no steady part.
+const SHORTEST: Duration = Duration::from_millis(800);
+
+/// The longest pass of `weaklink throughput` where no time was asked for.
+pub const PASS: Duration = Duration::from_secs(4);
+
+/// The whole step: what the user asked for, in each direction by itself, then at once.
+pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
+    session.events.part(Step::Throughput, "round-trip time", Duration::from_millis(200), None);
+    let idle_rtt = idle(session).await;
+    let ways = session.settings.throughput.ways;
+    if let Some(group) = session.group.take() {
+        let nothing = || DirectionThroughput::skipped("--together was asked for: each PC alone, then all at once");
+        let together = together::measure(session, &group).await?;
+        return Ok(ThroughputSection { together, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
+    }
+    let mut each = Vec::new();
+    for way in Direction::BOTH {
+        each.push(if ways.has(way) {
+            direction(session, way).await?
+        } else {
+            DirectionThroughput::skipped("this direction by itself was not asked for")
+        });
+    }
+    let (Some(download), Some(upload)) = (each.pop(), each.pop()) else {
+        let nothing = || DirectionThroughput::skipped("nothing was asked for");
+        return Ok(ThroughputSection::new(nothing(), nothing(), idle_rtt));
+    };
+    let mut section = ThroughputSection::new(upload, download, idle_rtt);
+    section.both = both(session, &section).await?;
+    section.congestion = compare(session).await?;
+    Ok(section)
+}
+
+async fn idle(session: &ClientSession) -> Outcome<RttSummary> {
+    match &session.udp {
+        Ok(endpoint) => {
+            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+            blocking(move || endpoint.rtt(IDLE_ECHOES, Duration::from_millis(5), &stop)).await
+        }
+        Err(reason) => Outcome::skipped(reason.clone()),
+    }
+}
+
+/// The longest time of one pass.
+pub fn longest(session: &ClientSession) -> Duration {
+    let asked = &session.settings.throughput;
+    match (asked.time_us, asked.options.max_bytes) {
+        (Some(time), _) => Duration::from(time).min(LONGEST),
+        (None, Some(_)) => LONGEST,
+        (None, None) if session.settings.scope.is_throughput() => PASS,
+        (None, None) => session.times.pass,
+    }
+}
+
+/// When a pass may end before that; never where the user gave a time or a number of bytes, or where there is none to spare.
+fn stop_rule(session: &ClientSession) -> Option<StopRule> {
+    let asked = &session.settings.throughput;
+    let free = asked.time_us.is_none() && asked.options.max_bytes.is_none() && session.settings.depth != Depth::Quick;
+    free.then(|| StopRule { half_width: HALF_WIDTH, least_us: longest(session).mul_f64(LEAST).into() })
+}
+
+fn plan(session: &ClientSession, direction: Direction, streams: u32) -> PassPlan {
+    let plan = PassPlan::one(session, direction, longest(session));
+    PassPlan { streams, options: PassOptions { enough: stop_rule(session), ..plan.options }, ..plan }
+}
+
+async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
+    let begin = Instant::now();
+    let fixed = session.settings.throughput.streams;
+    let mut sweep = Vec::new();
+    let single = match fixed {
+        Some(streams) if streams > 1 && session.settings.scope.is_throughput() => {
+            Outcome::skipped(format!("--streams {streams} was asked for"))
+        }
+        _ => pass(session, plan(session, direction, 1)).await?,
+    };
+    note(&mut sweep, &single);
+    let multi = match fixed {
+        Some(1) => Outcome::skipped("--streams 1 was asked for"),
+        Some(streams) => {
+            let multi = pass(session, plan(session, direction, streams)).await?;
+            note(&mut sweep, &multi);
+            multi
+        }
+        None => {
+            // A run has promised its time; a throughput test takes what it needs.
+            let limited = !session.settings.scope.is_throughput();
+            let end = limited.then(|| begin + longest(session) * 2);
+            several(session, direction, end, &mut sweep).await?
+        }
+    };
+    Ok(DirectionThroughput { single, multi, sweep })
+}
+
+/// More streams while the sum grows, until `end`; of all, the pass that gave most.
+async fn several(
+    session: &mut ClientSession,
+    direction: Direction,
+    end: Option<Instant>,
+    sweep: &mut Vec<SweepPoint>,
+) -> Result<Outcome<Pass>, SessionError> {
+    let mut best: Outcome<Pass> = Outcome::skipped("no pass with several streams was tried");
+    for (at, streams) in NUMBERS.into_iter().enumerate() {
+        let mut plan = plan(session, direction, streams);
+        if let Some(end) = end {
+            let left = end.saturating_duration_since(Instant::now());
+            if at > 0 && left < SHORTEST {
+                break;
+            }
+            plan.time = plan.time.min(left.max(SHORTEST));
+        }
+        let before = sweep.iter().map(|point| point.goodput_bps).max();
+        let done = pass(session, plan).await?;
+        note(sweep, &done);
+        let grown = done.measured().is_some_and(|pass| grows(before, pass.goodput_bps));
+        if best.measured().is_none_or(|best| done.measured().is_some_and(|pass| pass.goodput_bps > best.goodput_bps)) {
+            best = done;
+        }
+        if !grown {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// Whether more streams gave more than was there before.
+fn grows(before: Option<BitRate>, now: BitRate) -> bool {
+    before.is_none_or(|before| now.as_f64() > before.as_f64() * (1.0 + GROWTH))
+}
+
+fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
+    sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
+}
+
+/// Both directions at once, with as many streams as gave most by themselves.
+async fn both(session: &mut ClientSession, section: &ThroughputSection) -> Result<Outcome<BothWays>, SessionError> {
+    if !session.settings.throughput.ways.has_both() {
+        return Ok(Outcome::skipped("both directions at once were not asked for"));
+    }
+    if !session.settings.scope.is_throughput() && session.settings.depth != Depth::Thorough {
+        return Ok(Outcome::skipped("`weaklink throughput`, or a run with --thorough, measures both directions at once"));
+    }
+    let plans = Direction::BOTH.map(|direction| {
+        let best = section.of(direction).best().map_or(1, |pass| pass.streams);
+        let streams = session.settings.throughput.streams.unwrap_or(best);
+        let mut plan = plan(session, direction, streams);
+        // Both must run for one and the same time.
+        plan.options.enough = None;
+        if !session.settings.scope.is_throughput() {
+            plan.time = session.times.both;
+        }
+        plan
+    });
+    pass_both(session, plans).await
+}
+
+/// One pass with each congestion control that was named, where there are several.
+async fn compare(session: &mut ClientSession) -> Result<Outcome<Vec<CongestionTrial>>, SessionError> {
+    let asked = session.settings.throughput.clone();
+    if asked.congestion.len() < 2 {
+        return Ok(Outcome::skipped("--congestion names no second one to compare with"));
+    }
+    let mut trials = Vec::new();
+    for direction in Direction::BOTH.into_iter().filter(|way| asked.ways.has(*way)) {
+        for congestion in &asked.congestion {
+            let mut plan = plan(session, direction, asked.streams.unwrap_or(1));
+            plan.options.congestion = Some(congestion.clone());
+            let pass = pass(session, plan).await?;
+            trials.push(CongestionTrial { direction, congestion: congestion.clone(), pass });
+        }
+    }
+    Ok(Outcome::Measured(trials))
+}
+
+/// How long all of it takes at most, as far as it is known before.
+pub fn expected(session: &ClientSession) -> Duration {
+    let asked = &session.settings.throughput;
+    if let Some(group) = &asked.together {
+        return together::longest(group.members, asked.ways, longest(session));
+    }
+    let pass = longest(session).min(Duration::from_secs(10));
+    let ways = Direction::BOTH.into_iter().filter(|way| asked.ways.has(*way)).count() as u32;
+    let each = if asked.streams.is_some() { 1 } else { 2 };
+    let compared = if asked.congestion.len() > 1 { asked.congestion.len() as u32 } else { 0 };
+    pass * (ways * (each + compared) + u32::from(asked.ways.has_both()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_streams_are_tried_while_the_sum_grows() {
+        let mbit = BitRate::from_mbit;
+        for (before, now, grown) in [
+            (None, mbit(1), true),
+            (Some(mbit(940)), mbit(945), false),
+            (Some(mbit(940)), mbit(1880), true),
+            (Some(mbit(0)), mbit(0), false),
+        ] {
+            assert_eq!(grows(before, now), grown, "{before:?} {now}");
+        }
+    }
+}
