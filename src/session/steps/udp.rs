@@ -97,8 +97,20 @@ pub async fn arrived_at_agent(session: &mut AgentSession) -> Reply {
         Door::Listener(expected) => expected.wait(HELLO_WAIT, &stop),
         Door::Own(socket, token) => mtu::await_hello(&socket, token.0, HELLO_WAIT, &stop).map(|()| socket),
     });
-    let socket: Outcome<UdpSocket> = came.await.into();
+    let socket: Outcome<UdpSocket> = came.await.and_then(|socket| same_host(socket, session.peer.ip())).into();
     Reply::UdpArrived(socket.map(|socket| session.datagrams.socket = Some(Arc::new(socket))))
+}
+
+/// A hello can carry any sender's address, the control connection cannot: nobody can direct a flood to a third host.
+fn same_host(socket: UdpSocket, client: IpAddr) -> std::io::Result<UdpSocket> {
+    let came_from = socket.peer_addr()?.ip().to_canonical();
+    if came_from == client.to_canonical() {
+        return Ok(socket);
+    }
+    let text = format!(
+        "the hello came from {came_from} and the session from {client}: a translation of addresses on the way is in between"
+    );
+    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text))
 }
 
 /// No pass without a flow.
@@ -117,7 +129,9 @@ pub async fn begin_at_agent(session: &mut AgentSession, request: UdpPassRequest)
 
 /// The agent's side of an upload: the sender has ended.
 pub async fn end_at_agent(session: &mut AgentSession, sent: u64) -> Reply {
-    let Some(receiving) = session.datagrams.receiving.take() else { return Reply::Refused("no pass of datagrams runs".to_owned()) };
+    let Some(receiving) = session.datagrams.receiving.take() else {
+        return Reply::Refused("no pass of datagrams runs".to_owned());
+    };
     let (received, around) = receiving.end(sent).await;
     Reply::UdpReceived(Box::new(received), Box::new(around))
 }
@@ -256,7 +270,10 @@ async fn flow(session: &mut ClientSession) -> Result<Result<Arc<UdpSocket>, Stri
             other => return Err(unexpected(&other)),
         }
     }
-    Ok(Err(format!("no datagram of the PC reaches the NAS ({}); a firewall on the way or at the NAS may drop them", reasons.join("; "))))
+    Ok(Err(format!(
+        "no datagram of the PC reaches the NAS ({}); a firewall on the way or at the NAS may drop them",
+        reasons.join("; ")
+    )))
 }
 
 fn open(peer: SocketAddr, own: Option<IpAddr>) -> std::io::Result<UdpSocket> {

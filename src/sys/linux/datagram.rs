@@ -206,9 +206,7 @@ impl Incoming {
         let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
         // SAFETY: the first `count` headers each describe one part and one control buffer, which describe living memory of
         // ours; all outlive the call.
-        let taken = unsafe {
-            libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut())
-        };
+        let taken = unsafe { libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut()) };
         let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
         let mut datagrams = 0;
         for (header, buffer) in headers.iter().take(taken).zip(&self.buffers) {
@@ -295,13 +293,7 @@ fn memory_drops(socket: &UdpSocket) -> io::Result<u64> {
     let mut length = mem::size_of_val(&fields) as libc::socklen_t;
     // SAFETY: the pointers describe `fields` and its size in bytes, and both outlive the call.
     let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            fields.as_mut_ptr().cast(),
-            &raw mut length,
-        )
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, fields.as_mut_ptr().cast(), &raw mut length)
     };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -388,7 +380,9 @@ mod tests {
 
     #[test]
     fn every_way_out_arrives_by_every_way_in() {
-        for (way, apart) in [(Way::Segments, false), (Way::Segments, true), (Way::Many, false), (Way::Many, true), (Way::One, true)] {
+        for (way, apart) in
+            [(Way::Segments, false), (Way::Segments, true), (Way::Many, false), (Way::Many, true), (Way::One, true)]
+        {
             let here = UdpSocket::bind("127.0.0.1:0").unwrap();
             let there = UdpSocket::bind("127.0.0.1:0").unwrap();
             here.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

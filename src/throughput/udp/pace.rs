@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn bursts_have_the_size_that_belongs_to_the_rate() {
-        for (mbit, most, burst) in [(1, 44, 1), (10, 44, 1), (50, 44, 1), (100, 44, 2), (1000, 44, 21), (10_000, 44, 44), (100, 1, 1)] {
+        for (mbit, most, burst) in
+            [(1, 44, 1), (10, 44, 1), (50, 44, 1), (100, 44, 2), (1000, 44, 21), (10_000, 44, 44), (100, 1, 1)]
+        {
             let mut pace = Pace::new(BitRate::from_mbit(mbit), 1472, SECOND, most);
             assert_eq!(pace.turn(Duration::ZERO), Turn::Send(burst), "{mbit} Mbit/s");
         }

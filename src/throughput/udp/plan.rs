@@ -14,6 +14,13 @@ pub const LOSS_COUNTS: f64 = 0.001;
 /// Fewer lost datagrams than this are told but prove nothing about the rate.
 const LOSS_LEAST: u64 = 3;
 
+/// A receiver that dropped more than this share is the limit: what is left says too little about the network. Less is told, and the
+/// network is judged by what it brought.
+const RECEIVER_LATE: f64 = 0.1;
+
+/// So often in a row must the sender be behind before it is the limit: once may be another program's doing.
+const BEHIND: usize = 2;
+
 /// The search ends when the rate with loss is at most this much above the one without.
 const CLOSE: f64 = 1.04;
 
@@ -79,6 +86,7 @@ pub struct Search {
     length: Option<Duration>,
     passes: usize,
     over_in_a_row: usize,
+    behind_in_a_row: usize,
     /// The highest rate that everybody took, below all that were too much.
     clean: Option<BitRate>,
     /// The highest rate at which the network lost nothing, whatever the receiver did.
@@ -103,6 +111,7 @@ impl Search {
             length: plan.time_us.map(|time| Duration::from(time).clamp(SHORTEST, LONGEST)),
             passes: 0,
             over_in_a_row: 0,
+            behind_in_a_row: 0,
             clean: None,
             network_clean: None,
             over: None,
@@ -155,6 +164,7 @@ impl Search {
     /// What a pass gave: the whole of it, how long its sender sent, and whether that was behind the rate.
     pub fn tell(&mut self, pass: &UdpPass, sender_elapsed: Duration, behind: bool) {
         self.passes += 1;
+        self.behind_in_a_row = if behind { self.behind_in_a_row + 1 } else { 0 };
         // A sender that was behind proves nothing about the rate that was asked for.
         let rate = if behind { pass.sent_bps.min(pass.asked_bps) } else { pass.asked_bps };
         let verdict = judge(pass, sender_elapsed);
@@ -183,16 +193,21 @@ impl Search {
     fn end(&self, pass: &UdpPass, verdict: Verdict, behind: bool) -> Option<String> {
         let sender = self.direction.sender().title();
         if let Some(rate) = self.fixed {
-            let but = if behind { format!(", and the {sender} could send no more than {}", pass.sent_bps) } else { String::new() };
+            let but =
+                if behind { format!(", and the {sender} could send no more than {}", pass.sent_bps) } else { String::new() };
             return Some(format!("only {rate} was asked for{but}"));
         }
-        if behind && verdict == Verdict::Clean && self.over.is_none() {
+        if self.behind_in_a_row >= BEHIND && verdict == Verdict::Clean && self.over.is_none() {
             return Some(format!("the {sender} could send no more than {}", pass.sent_bps));
         }
         match (self.clean, self.over) {
             (Some(clean), Some(over)) if over.rate.as_f64() <= clean.as_f64() * CLOSE => Some(self.bound(over.verdict)),
-            (Some(clean), None) if clean >= FASTEST.scale(0.99) => Some(format!("{FASTEST} is the most that is asked of any host")),
-            (None, Some(over)) if self.over_in_a_row >= DESCENTS || pass.asked_bps <= SLOWEST => Some(self.bottomless(over.verdict)),
+            (Some(clean), None) if clean >= FASTEST.scale(0.99) => {
+                Some(format!("{FASTEST} is the most that is asked of any host"))
+            }
+            (None, Some(over)) if self.over_in_a_row >= DESCENTS || pass.asked_bps <= SLOWEST => {
+                Some(self.bottomless(over.verdict))
+            }
             (_, over) if self.passes >= MOST_PASSES => {
                 let so_far = over.map_or_else(|| "no rate was too much so far".to_owned(), |over| self.bound(over.verdict));
                 Some(format!("{MOST_PASSES} passes are the most of a search; {so_far}"))
@@ -253,7 +268,7 @@ fn judge(pass: &UdpPass, sender_elapsed: Duration) -> Verdict {
     let drained = Duration::from(pass.elapsed_us) > sender_elapsed.mul_f64(DRAINED).saturating_add(DRAINED_LEAST);
     match () {
         () if counts(pass.lost - own) => Verdict::Lossy,
-        () if counts(own) => Verdict::ReceiverLate,
+        () if counts(own) && own as f64 > RECEIVER_LATE * pass.sent as f64 => Verdict::ReceiverLate,
         () if drained => Verdict::Filling,
         () => Verdict::Clean,
     }

@@ -19,8 +19,7 @@ struct Path {
 }
 
 const FAST: u64 = 400_000_000_000;
-const PATH: Path =
-    Path { carries: FAST, queue_bytes: 1 << 20, loses: 0.0, sender: FAST, receiver: FAST, tells_drops: true };
+const PATH: Path = Path { carries: FAST, queue_bytes: 1 << 20, loses: 0.0, sender: FAST, receiver: FAST, tells_drops: true };
 
 const BYTES: u64 = 1472;
 
@@ -103,7 +102,14 @@ fn each_reason_to_end_is_told() {
     let gigabit = 957_000_000;
     for (name, path, plan, clean, lossy, word) in [
         ("a slow sender", Path { sender: 3_000_000_000, ..PATH }, presumed(9_000_000_000), true, false, "PC could send no more"),
-        ("a slow receiver", Path { receiver: 3_000_000_000, ..PATH }, presumed(9_000_000_000), true, false, "NAS could take in no more"),
+        (
+            "a slow receiver",
+            Path { receiver: 3_000_000_000, ..PATH },
+            presumed(9_000_000_000),
+            true,
+            false,
+            "NAS could take in no more",
+        ),
         ("a slow path", Path { carries: gigabit, ..PATH }, presumed(gigabit), true, true, "network loses"),
         (
             "a slow path and a receiver that does not tell",
@@ -113,12 +119,26 @@ fn each_reason_to_end_is_told() {
             true,
             "which is not known: not told",
         ),
-        ("a queue without end", Path { carries: gigabit, queue_bytes: 1 << 40, ..PATH }, presumed(gigabit), true, false, "fills a queue"),
+        (
+            "a queue without end",
+            Path { carries: gigabit, queue_bytes: 1 << 40, ..PATH },
+            presumed(gigabit),
+            true,
+            false,
+            "fills a queue",
+        ),
         ("a fifth lost", Path { loses: 0.2, ..PATH }, presumed(gigabit), false, true, "at every rate"),
         ("a fifth lost, nothing presumed", Path { loses: 0.2, ..PATH }, UdpPlan::default(), false, true, "at every rate"),
         ("everything lost", Path { loses: 1.0, ..PATH }, presumed(gigabit), false, true, "at every rate"),
         ("a little lost", Path { loses: 0.0005, carries: gigabit, ..PATH }, presumed(gigabit), true, true, "network loses"),
-        ("a fixed rate", PATH, UdpPlan { rate_bps: Some(BitRate(5_000_000)), ..UdpPlan::default() }, true, false, "only 5 Mbit/s"),
+        (
+            "a fixed rate",
+            PATH,
+            UdpPlan { rate_bps: Some(BitRate(5_000_000)), ..UdpPlan::default() },
+            true,
+            false,
+            "only 5 Mbit/s",
+        ),
         ("no limit at all", PATH, UdpPlan::default(), true, false, "most that is asked"),
     ] {
         let (search, rates, _) = search(path, plan);

@@ -61,7 +61,8 @@ pub fn send(socket: &UdpSocket, spec: &SendSpec, stop: &Stop, progress: &Progres
         out.without_segments(socket);
     }
     let pace = Pace::new(spec.rate.min(FASTEST), datagram, spec.duration.min(LONGEST), out.most());
-    let mut sending = Sending { socket, pass: spec.pass, out, pace, taken: 0, refused: 0, errors: 0, closed: 0, end: Duration::ZERO };
+    let mut sending =
+        Sending { socket, pass: spec.pass, out, pace, taken: 0, refused: 0, errors: 0, closed: 0, end: Duration::ZERO };
     let begin = Instant::now();
     while !stop.is_set() {
         match sending.pace.turn(begin.elapsed()) {

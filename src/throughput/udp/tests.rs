@@ -73,7 +73,9 @@ fn a_receiver_that_is_too_slow_is_told_from_the_network() {
 #[test]
 fn datagrams_of_another_pass_or_size_are_not_counted() {
     let (out, into) = specs(50, 1000);
-    for other in [ReceiveSpec { pass: 8, ..into.clone() }, ReceiveSpec { datagram: 999, ..into.clone() }, ReceiveSpec { most: 0, ..into }] {
+    for other in
+        [ReceiveSpec { pass: 8, ..into.clone() }, ReceiveSpec { datagram: 999, ..into.clone() }, ReceiveSpec { most: 0, ..into }]
+    {
         let (sent, received) = pass(out, other);
         assert!(sent.datagrams > 0);
         assert_eq!((received.datagrams, received.beyond), (0, 0));
