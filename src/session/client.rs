@@ -174,6 +174,7 @@ fn patience(request: &Request) -> Duration {
         Request::Neighbours { wait_us } => Duration::from(*wait_us),
         Request::Pass(pass) => pass.duration_us.into(),
         Request::PassBoth { upload, download } => Duration::from(upload.duration_us.max(download.duration_us)),
+        Request::UdpSend(pass) => pass.duration_us.into(),
         Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),

@@ -46,6 +46,8 @@ pub struct AgentSession {
     /// The UDP endpoint towards the client, once it has said hello.
     pub udp: Option<Arc<mtu::Endpoint>>,
     expected: Option<mtu::Expected>,
+    /// The flow of datagrams, once one was asked for.
+    pub datagrams: steps::udp::AtAgent,
     /// The directory for tests of this session, with everything in it removed at the end.
     pub scratch: Option<Arc<Scratch>>,
     /// The file of the last raw upload.
@@ -90,6 +92,7 @@ impl AgentSession {
             stop,
             udp: None,
             expected: None,
+            datagrams: steps::udp::AtAgent::default(),
             scratch: None,
             stored: None,
             copies: 0,
@@ -221,6 +224,11 @@ impl AgentSession {
             Request::Neighbours { wait_us } => steps::link::neighbours_at_agent(self, wait_us.into()).await,
             Request::Pass(request) => steps::throughput::agent(self, request).await,
             Request::PassBoth { upload, download } => steps::throughput::agent_both(self, upload, download).await,
+            Request::UdpFlow { own_port } => steps::udp::open_at_agent(self, own_port),
+            Request::UdpArrived => steps::udp::arrived_at_agent(self).await,
+            Request::UdpBegin(request) => steps::udp::begin_at_agent(self, request).await,
+            Request::UdpEnd { sent } => steps::udp::end_at_agent(self, sent).await,
+            Request::UdpSend(request) => steps::udp::send_at_agent(self, request).await,
             Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
             Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,
             Request::Room { max_bytes } => steps::copy::room(self, max_bytes).await,
@@ -305,6 +313,11 @@ impl AgentSession {
         let endpoint = Arc::new(endpoint.map_err(|e| format!("no UDP datagram of the client arrived: {e}"))?);
         self.udp = Some(Arc::clone(&endpoint));
         Ok(endpoint)
+    }
+
+    /// The agent's UDP port, or why there is none.
+    pub fn listener(&self) -> Result<&mtu::Listener, &str> {
+        self.shared.udp.as_ref().map_err(String::as_str)
     }
 
     /// The directory that `serve` was given.

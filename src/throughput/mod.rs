@@ -31,6 +31,7 @@ mod shape;
 mod shares;
 mod socket;
 mod tcp_info;
+pub mod udp;
 mod watch;
 
 pub use crate::sys::Progress;

@@ -16,6 +16,7 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::Ways;
 use crate::model::storage::DiskResult;
 use crate::model::throughput::{Bins, PassOptions, ReceiverEnd, SenderEnd};
+use crate::model::udp::{UdpReceived, UdpSent};
 use crate::units::{BitRate, ByteSize, Elapsed};
 
 /// The right to open one data connection, or to use UDP in a session.
@@ -63,6 +64,22 @@ pub enum Request {
         /// The one to me.
         download: PassRequest,
     },
+    /// Let me open a flow of datagrams to you: I say hello with a token that you give me.
+    UdpFlow {
+        /// Whether on a port of its own, after the common one did not work.
+        own_port: bool,
+    },
+    /// Has my hello come?
+    UdpArrived,
+    /// Begin to receive datagrams on the flow.
+    UdpBegin(UdpPassRequest),
+    /// I have sent so many; what came of them?
+    UdpEnd {
+        /// What my kernel took.
+        sent: u64,
+    },
+    /// Send datagrams on the flow.
+    UdpSend(UdpPassRequest),
     /// Measure your cipher ceilings.
     Ciphers {
         /// The time for each cipher.
@@ -112,6 +129,28 @@ pub struct PassRequest {
     pub grace_us: Elapsed,
     /// What is asked of the sockets and the engine.
     pub options: PassOptions,
+}
+
+/// A pass of the datagram test, over the flow that the client opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpPassRequest {
+    /// The number that every datagram of it carries.
+    pub pass: u64,
+    /// The rate in payload bits.
+    pub rate_bps: BitRate,
+    /// How long the sender sends.
+    pub duration_us: Elapsed,
+    /// Payload of each datagram.
+    pub datagram_bytes: u32,
+}
+
+/// Where and with what to say hello for a flow of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpInvitation {
+    /// What the hello must carry.
+    pub token: Token,
+    /// The agent's port.
+    pub port: u16,
 }
 
 /// A copy of the raw lane.
@@ -206,6 +245,16 @@ pub enum Reply {
     Sent(Outcome<SenderEnd>, Box<Around>),
     /// To `PassBoth`.
     Both(Box<(Outcome<ReceiverEnd>, Outcome<SenderEnd>)>, Box<Around>),
+    /// To `UdpFlow`.
+    UdpFlow(Outcome<UdpInvitation>),
+    /// To `UdpArrived`.
+    UdpArrived(Outcome<()>),
+    /// To `UdpBegin`: what comes from now on is counted.
+    UdpBegun,
+    /// To `UdpEnd`.
+    UdpReceived(Box<Outcome<UdpReceived>>, Box<Around>),
+    /// To `UdpSend`.
+    UdpSent(Outcome<UdpSent>, Box<Around>),
     /// To `Ciphers`.
     Ciphers(Outcome<HostCpu>),
     /// To `Disk`.

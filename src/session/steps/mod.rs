@@ -10,3 +10,4 @@ pub mod storage;
 pub mod sweep;
 pub mod throughput;
 pub mod together;
+pub mod udp;

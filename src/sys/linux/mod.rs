@@ -2,6 +2,7 @@
 
 mod content;
 pub mod cpu;
+pub mod datagram;
 pub mod file;
 pub mod host;
 pub mod icmp;

@@ -1,6 +1,7 @@
 //! The `portable` side of the seam.
 
 pub mod cpu;
+pub mod datagram;
 pub mod file;
 pub mod host;
 pub mod icmp;
