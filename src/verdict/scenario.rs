@@ -582,6 +582,7 @@ pub(super) fn datagrams(rate_mbit: u64, lost: u64) -> UdpPass {
         sent_bps: rate,
         received_bps: rate.scale(1.0 - lost as f64 / 100_000.0),
         sent: 100_000,
+        refused: 0,
         received: 100_000 - lost,
         lost,
         dropped_by_receiver: Outcome::Measured(0),
@@ -608,5 +609,10 @@ pub(super) fn group(rates: &[(u64, u64)]) -> Outcome<Together> {
         alone: both(*alone),
         together: both(*together),
     };
-    Outcome::Measured(Together { name: "lab".into(), own: 0, ended: None, members: rates.iter().enumerate().map(member).collect() })
+    Outcome::Measured(Together {
+        name: "lab".into(),
+        own: 0,
+        ended: None,
+        members: rates.iter().enumerate().map(member).collect(),
+    })
 }

@@ -264,6 +264,7 @@ fn blank_udp() -> UdpPass {
         sent_bps: BitRate(0),
         received_bps: BitRate(0),
         sent: 0,
+        refused: 0,
         received: 0,
         lost: 0,
         dropped_by_receiver: Outcome::skipped(NOT_TOLD),
