@@ -43,9 +43,8 @@ pub(super) fn gather(
 fn way(params: &Params, at: u32) -> Way {
     match params.flow {
         Flow::ToServer => Way::Receive,
-        Flow::ToClient => Way::Send,
         Flow::Both if at < params.parallel => Way::Receive,
-        Flow::Both => Way::Send,
+        Flow::ToClient | Flow::Both => Way::Send,
     }
 }
 
