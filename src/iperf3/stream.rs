@@ -10,7 +10,7 @@ pub use tally::Count;
 pub(super) use tally::Tally;
 
 use std::io;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -292,6 +292,17 @@ impl Streams {
     /// Tells the senders to end, which takes them the time of one call.
     pub fn end_sending(&self) {
         self.shared.sending_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the other ends that nothing more comes on the streams on which this one sends: who waits for the rest of a block goes on.
+    /// What the kernel still holds is delivered. For after [`Streams::end_sending`].
+    pub fn close_senders(&self) {
+        for (stream, _) in self.of_way(Way::Send) {
+            if let DataSocket::Tcp(socket) = &*stream.socket {
+                // One that is closed already is all the same.
+                let _ = socket.shutdown(Shutdown::Write);
+            }
+        }
     }
 
     /// Waits until the receivers have ended or had nothing for the time of `quiet`, at the longest for `most`: the word to end, which
