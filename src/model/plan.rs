@@ -73,6 +73,12 @@ pub struct UdpPlan {
     /// Payload of a datagram; none: what the path MTU carries.
     #[serde(default)]
     pub datagram_bytes: Option<u32>,
+    /// What the path is thought to carry, such as the goodput of TCP: where the search begins; none: from 10 Mbit/s upwards.
+    #[serde(default)]
+    pub presumed_bps: Option<BitRate>,
+    /// A fixed time for each pass; none: 0.4 to 1 s in a search, 3 s at a fixed rate.
+    #[serde(default)]
+    pub time_us: Option<Elapsed>,
 }
 
 /// Several PCs, as asked for.

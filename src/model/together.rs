@@ -14,6 +14,9 @@ pub struct Together {
     pub own: u32,
     /// The PCs in the order of their coming.
     pub members: Vec<Member>,
+    /// Why it ended before all was measured; none when it did not.
+    #[serde(default)]
+    pub ended: Option<String>,
 }
 
 /// One PC of a group; a rate is none where its pass failed.

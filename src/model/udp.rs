@@ -58,6 +58,9 @@ pub struct UdpPass {
     pub received_bps: BitRate,
     /// Datagrams that the sender's kernel took.
     pub sent: u64,
+    /// Datagrams that the sender's kernel refused, as its own queue was full: they never left.
+    #[serde(default)]
+    pub refused: u64,
     /// Datagrams that arrived, each counted once.
     pub received: u64,
     /// Datagrams that never arrived, receiver drops included.
@@ -103,6 +106,9 @@ impl UdpPass {
 pub struct UdpSent {
     /// Datagrams that the kernel took.
     pub datagrams: u64,
+    /// Datagrams that the kernel refused, as its own queue was full.
+    #[serde(default)]
+    pub refused: u64,
     /// From the first to the last.
     pub elapsed_us: Elapsed,
     /// How they were sent.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,12 +19,29 @@ use super::packet::{HEADER, Kind, Packet, Token};
 use crate::sys::Stop;
 use crate::sys::udp;
 
-/// The sessions that are expected, and where their endpoints go.
+/// A client that has come, with a socket of its own.
+struct Guest {
+    socket: UdpSocket,
+    client: SocketAddr,
+    /// The number of its Hello.
+    sequence: u32,
+}
+
+/// What is done with a client that comes.
+struct Door(Box<dyn FnOnce(io::Result<Guest>) + Send>);
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Door").finish_non_exhaustive()
+    }
+}
+
+/// The clients that are expected.
 #[derive(Debug, Default)]
-struct Expectations(Mutex<HashMap<Token, Sender<io::Result<Endpoint>>>>);
+struct Expectations(Mutex<HashMap<Token, Door>>);
 
 impl Expectations {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Token, Sender<io::Result<Endpoint>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Token, Door>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,9 +81,30 @@ impl Listener {
 
     /// Lets the client in that knows `token`, once, as long as the result lives.
     pub fn expect(&self, token: Token) -> Expected {
-        let (sender, endpoints) = channel();
-        self.expectations.lock().insert(token, sender);
-        Expected { token, endpoints, expectations: Arc::clone(&self.expectations) }
+        let port = self.address.port();
+        self.admit(token, move |guest| {
+            let guest = guest?;
+            let endpoint = Endpoint::start(guest.socket, guest.client, port, token)?;
+            endpoint.greet(guest.sequence);
+            Ok(endpoint)
+        })
+    }
+
+    /// The same for a plain socket on the same port, connected to the client; it is not answered here.
+    pub fn expect_socket(&self, token: Token) -> Expected<UdpSocket> {
+        self.admit(token, |guest| guest.map(|guest| guest.socket))
+    }
+
+    fn admit<T: Send + 'static>(
+        &self,
+        token: Token,
+        make: impl FnOnce(io::Result<Guest>) -> io::Result<T> + Send + 'static,
+    ) -> Expected<T> {
+        let (sender, arrivals) = channel();
+        // Who expected it may have gone meanwhile; then what was made ends here.
+        let door = Door(Box::new(move |guest| drop(sender.send(make(guest)))));
+        self.expectations.lock().insert(token, door);
+        Expected { token, arrivals, expectations: Arc::clone(&self.expectations) }
     }
 }
 
@@ -82,22 +120,22 @@ impl Drop for Listener {
 
 /// A session that is expected by a [`Listener`].
 #[derive(Debug)]
-pub struct Expected {
+pub struct Expected<T = Endpoint> {
     token: Token,
-    endpoints: Receiver<io::Result<Endpoint>>,
+    arrivals: Receiver<io::Result<T>>,
     expectations: Arc<Expectations>,
 }
 
-impl Expected {
+impl<T> Expected<T> {
     /// Waits for the client's Hello.
     ///
     /// Errors: none came within `timeout` (`TimedOut`), `stop` was set (`Interrupted`), the listener was dropped
     /// (`NotConnected`), or no socket could be made for the session.
-    pub fn wait(&self, timeout: Duration, stop: &Stop) -> io::Result<Endpoint> {
+    pub fn wait(&self, timeout: Duration, stop: &Stop) -> io::Result<T> {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.endpoints.recv_timeout(left.min(TICK)) {
+            match self.arrivals.recv_timeout(left.min(TICK)) {
                 Ok(result) => return result,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(io::Error::new(io::ErrorKind::NotConnected, "the UDP port was closed"));
@@ -115,7 +153,7 @@ impl Expected {
     }
 }
 
-impl Drop for Expected {
+impl<T> Drop for Expected<T> {
     fn drop(&mut self) {
         self.expectations.lock().remove(&self.token);
     }
@@ -148,20 +186,16 @@ fn listen(socket: &UdpSocket, address: SocketAddr, expectations: &Expectations, 
         };
         let packet = buffer.get(..length).and_then(Packet::decode).filter(|packet| packet.kind == Kind::Hello);
         let Some(packet) = packet else { continue };
-        let Some(sender) = expectations.lock().remove(&packet.token) else { continue };
-        let endpoint = accept(address, canonical(client), destination, packet.token);
-        if let Ok(endpoint) = &endpoint {
-            endpoint.greet(packet.sequence);
-        }
-        // Who expected it may have gone meanwhile; then the endpoint ends here.
-        let _ = sender.send(endpoint);
+        let Some(Door(open)) = expectations.lock().remove(&packet.token) else { continue };
+        let client = canonical(client);
+        open(accept(address, client, destination).map(|socket| Guest { socket, client, sequence: packet.sequence }));
     }
     // Whoever still waits learns that nobody will come.
     expectations.lock().clear();
 }
 
-/// A session's own socket on the listener's port.
-fn accept(listener: SocketAddr, client: SocketAddr, destination: Option<IpAddr>, token: Token) -> io::Result<Endpoint> {
+/// A client's own socket on the listener's port.
+fn accept(listener: SocketAddr, client: SocketAddr, destination: Option<IpAddr>) -> io::Result<UdpSocket> {
     let ip = match destination {
         Some(ip) => ip.to_canonical(),
         None if listener.ip().is_unspecified() => towards(client)?,
@@ -175,7 +209,7 @@ fn accept(listener: SocketAddr, client: SocketAddr, destination: Option<IpAddr>,
     let named = |error: io::Error| io::Error::new(error.kind(), format!("a UDP socket at {local} for {client}: {error}"));
     let socket = shared_socket(local).map_err(named)?;
     socket.connect(&client.into()).map_err(named)?;
-    Endpoint::start(socket.into(), client, listener.port(), token).map_err(named)
+    Ok(socket.into())
 }
 
 /// The own address on the route to `client`.

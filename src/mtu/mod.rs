@@ -10,6 +10,7 @@
 
 mod echo;
 mod endpoint;
+mod guest;
 mod icmp;
 mod listener;
 mod locate;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use echo::echo;
 pub use endpoint::Endpoint;
+pub use guest::{await_hello, say_hello};
 pub use listener::{Expected, Listener};
 pub use packet::Token;
 pub use service::{FILE_SERVICES, services, tcp_end};

@@ -1,11 +1,11 @@
-//! The end that serves: listens, lets one client in at a time, does its share of each step.
+//! The end that serves: listens, lets one client in at a time, or the members of one group, and does its share of each step.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,6 +18,7 @@ use crate::session::channel::{Channel, HandshakeError, welcome};
 use crate::session::dial::plain_socket;
 use crate::session::error::SessionError;
 use crate::session::event::AgentEvent;
+use crate::session::floor::Hall;
 use crate::session::served::AgentSession;
 use crate::sys::{Scratch, Stop};
 use crate::units::ByteSize;
@@ -27,7 +28,7 @@ use crate::wire::{PairingCode, Reply, Request, Token};
 /// Connections that have not yet said who they are; more are turned away so that strangers cannot use up the memory.
 const STRANGERS: usize = 32;
 
-/// As many more may come from the host that is being served: the streams of one pass and some more.
+/// As many more may come from the hosts that are being served: the streams of one pass and some more.
 const FRIENDS: usize = 256;
 
 /// The time for a connection to say who it is.
@@ -68,7 +69,7 @@ pub(super) struct Shared {
     pub(super) code: PairingCode,
     pub(super) dir: Option<PathBuf>,
     pub(super) udp: Result<mtu::Listener, String>,
-    pub(super) running: Mutex<Option<(SocketAddr, Instant)>>,
+    pub(super) hall: Arc<Hall>,
     pub(super) tokens: Mutex<HashMap<Token, DataSender>>,
     pub(super) tell: Tell,
     pub(super) stop: Stop,
@@ -123,7 +124,7 @@ impl Agent {
             code: settings.code,
             dir: settings.dir,
             udp,
-            running: Mutex::new(None),
+            hall: Hall::new(),
             tokens: Mutex::new(HashMap::new()),
             tell: Arc::new(tell),
             stop: Stop::new(),
@@ -157,8 +158,8 @@ impl Agent {
             };
             let shared = Arc::clone(&self.shared);
             let peer = plain_socket(peer);
-            // Data connections come from the host that is being served: strangers must not take their places.
-            let served = lock(&shared.running).is_some_and(|(client, _)| client.ip() == peer.ip());
+            // Data connections come from the hosts that are being served: strangers must not take their places.
+            let served = shared.hall.serves(peer.ip());
             let permit = Arc::clone(&strangers).try_acquire_owned();
             let permit = if served { permit.or_else(|_| Arc::clone(&friends).try_acquire_owned()) } else { permit };
             let Ok(permit) = permit else {
@@ -173,9 +174,9 @@ impl Agent {
             });
         }
         self.shared.stop.set();
-        // The session sees the flag, says goodbye and removes its files.
+        // The sessions see the flag, say goodbye and remove their files.
         for _ in 0..60 {
-            if lock(&self.shared.running).is_none() {
+            if self.shared.hall.is_empty() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -264,43 +265,34 @@ impl Shared {
             }
             Err(_) => return None,
         };
-        let busy = {
-            let mut running = lock(&self.running);
-            let busy = *running;
-            if busy.is_none() {
-                *running = Some((peer, Instant::now()));
+        let place = match self.hall.enter(peer).await {
+            Ok(place) => place,
+            Err(busy) => {
+                (self.tell)(AgentEvent::Rejected(peer, format!("{} is being served", busy.peer.ip())));
+                let _ = channel.send(&busy.reply()).await;
+                return None;
             }
-            busy
         };
-        if let Some((other, since)) = busy {
-            (self.tell)(AgentEvent::Rejected(peer, format!("{} is being served", other.ip())));
-            let reply = Reply::Busy { peer: other.ip().to_string(), since_us: since.elapsed().into() };
-            let _ = channel.send(&reply).await;
-            return None;
-        }
-        let session = AgentSession::new(Arc::clone(self), local, peer, stop);
+        let session = AgentSession::new(Arc::clone(self), place, (local, peer), stop);
         Some((session, channel))
     }
 
     /// Serves one client to its end.
     async fn diagnose(self: Arc<Self>, mut session: AgentSession, mut channel: Channel<Reply, Request>) {
-        let peer = session.peer;
-        let _place = Place(Arc::clone(&self));
-        (self.tell)(AgentEvent::Begin(peer));
+        let (peer, place) = (session.peer, Arc::clone(&session.place));
+        if !place.is_beside() {
+            session.announce();
+        }
         let result = session.run(&mut channel).await;
         session.stop.set();
         session.forget_tokens();
+        place.gone(result.as_ref().err().map_or("it had enough", String::as_str));
+        let turned_away = session.turned_away();
         // Blocking: it removes files. The place is free for the next client only after that.
         let _ = tokio::task::spawn_blocking(move || drop(session)).await;
-        (self.tell)(AgentEvent::End(peer, result));
-    }
-}
-
-/// The place of the one diagnosis at a time; dropping it, by whatever way, lets the next client in.
-struct Place(Arc<Shared>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        *lock(&self.0.running) = None;
+        (self.tell)(match (turned_away, result) {
+            (Some(why), _) => AgentEvent::Rejected(peer, why),
+            (None, result) => AgentEvent::End(peer, result),
+        });
     }
 }

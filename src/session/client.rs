@@ -111,6 +111,8 @@ pub struct ClientSession {
     pub interfaces: Vec<String>,
     /// Data connections from before any packet was too large, for streams without a clamp.
     pub untouched: Vec<(Token, std::net::TcpStream)>,
+    /// The other PCs that have come to measure together with us.
+    pub group: Option<steps::together::Gathered>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
@@ -172,10 +174,12 @@ fn patience(request: &Request) -> Duration {
         Request::Neighbours { wait_us } => Duration::from(*wait_us),
         Request::Pass(pass) => pass.duration_us.into(),
         Request::PassBoth { upload, download } => Duration::from(upload.duration_us.max(download.duration_us)),
+        Request::UdpSend(pass) => pass.duration_us.into(),
         Request::Ciphers { each_us } => Duration::from(*each_us) * 10,
         Request::Disk { each_us, .. } => Duration::from(*each_us) * 3 + Duration::from_secs(25),
         Request::Copy(copy) => Duration::from(copy.budget_us) * 2 + Duration::from_secs(25),
         Request::Room { .. } => Duration::from_secs(15),
+        Request::Meet { wait_us, .. } => (*wait_us).into(),
         _ => Duration::ZERO,
     };
     work + Duration::from_secs(15)
@@ -207,7 +211,8 @@ pub(super) fn blank(plan: Plan, started: String) -> Document {
 const NOT_YET: &str = "not measured yet";
 
 impl ClientSession {
-    async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
+    /// Connects to the agent and is let in; nothing is asked yet.
+    pub async fn open(settings: RunSettings, events: Events) -> Result<Self, SessionError> {
         let (target, family, bind) = (settings.target.clone(), settings.family, settings.bind);
         let stream = tokio::select! {
             stream = blocking(move || reach(&target, family, bind)) => stream?,
@@ -268,6 +273,7 @@ impl ClientSession {
             times,
             interfaces: Vec::new(),
             untouched: Vec::new(),
+            group: None,
             listening: None,
             mss_clamp: None,
             options,
@@ -311,6 +317,7 @@ impl ClientSession {
     }
 
     async fn measure(&mut self, document: &mut Document) -> Result<(), SessionError> {
+        self.gather().await?;
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
         self.step = Step::Mtu;
@@ -340,6 +347,15 @@ impl ClientSession {
         document.measurements.copy = Outcome::Measured(steps::copy::client(self).await?);
         self.step = Step::Link;
         steps::link::neighbours(self, document).await
+    }
+
+    /// Waits for the other PCs where several measure together: before anything else, since the agent lets nobody in while it works.
+    async fn gather(&mut self) -> Result<(), SessionError> {
+        if let Some(together) = self.settings.throughput.together.clone() {
+            let (ways, time) = (self.settings.throughput.ways, steps::sweep::longest(self));
+            self.group = Some(steps::together::gather(self, &together, ways, time).await?);
+        }
+        Ok(())
     }
 
     /// The path MTU is known; what is left is its proof by TCP.
@@ -379,6 +395,10 @@ impl ClientSession {
             Ok(Reply::Leaving(why)) => {
                 self.stop.set();
                 Err(SessionError::Left(why))
+            }
+            Ok(Reply::Busy { peer, since_us }) => {
+                let address = self.settings.target.to_string();
+                Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 })
             }
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),

@@ -76,6 +76,9 @@ pub enum SessionError {
         /// For how long.
         seconds: u64,
     },
+    /// The PCs that were to measure together did not find each other.
+    #[error("the PCs did not come together: {0}")]
+    Group(String),
     /// Too many strangers knock.
     #[error("{address} has too many connections that have not said who they are; try again in a few seconds")]
     Overloaded {
@@ -115,6 +118,9 @@ pub enum SessionError {
     /// The agent was ended by its owner.
     #[error("the agent on the NAS was ended: {0}")]
     Left(String),
+    /// A test with an iperf3 server did not come about.
+    #[error("{0}")]
+    Iperf3(String),
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,

@@ -2,7 +2,8 @@
 //!
 //! `channel` is the encrypted control connection, `agent` the end that serves (`served` one client of it),
 //! `client` the end that asks. Each file under `steps` holds one step with both ends in it, so that who says what when is on
-//! one screen. `schedule` is pure: how long each step may take. `event` is what others may draw.
+//! one screen. `floor` says who may be served at the same time, and `group` how several clients wait for each other.
+//! `schedule` is pure: how long each step may take. `event` is what others may draw.
 
 pub mod agent;
 pub mod alone;
@@ -12,7 +13,9 @@ pub mod client;
 pub mod dial;
 pub mod error;
 pub mod event;
+pub mod floor;
 pub mod foreign;
+pub mod group;
 pub mod listening;
 pub mod schedule;
 pub mod served;

@@ -13,6 +13,8 @@ use crate::session::agent::{DataSender, GREETING, Shared, lock};
 use crate::session::around::Bracket;
 use crate::session::channel::Channel;
 use crate::session::error::SessionError;
+use crate::session::event::AgentEvent;
+use crate::session::floor::{Place, Turned};
 use crate::session::listening::Listening;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
@@ -29,6 +31,12 @@ pub fn random_token() -> Result<Token, SessionError> {
 /// What the steps of one session at the agent need.
 pub struct AgentSession {
     shared: Arc<Shared>,
+    /// Its stay beside others, or alone.
+    pub(super) place: Arc<Place>,
+    /// Whether the agent's owner knows that it is served.
+    announced: bool,
+    /// Why it is not served, when that is so.
+    turned: Option<String>,
     /// Our address as the client reached it.
     pub local: SocketAddr,
     /// The client's.
@@ -38,6 +46,8 @@ pub struct AgentSession {
     /// The UDP endpoint towards the client, once it has said hello.
     pub udp: Option<Arc<mtu::Endpoint>>,
     expected: Option<mtu::Expected>,
+    /// The flow of datagrams, once one was asked for.
+    pub datagrams: steps::udp::AtAgent,
     /// The directory for tests of this session, with everything in it removed at the end.
     pub scratch: Option<Arc<Scratch>>,
     /// The file of the last raw upload.
@@ -70,15 +80,19 @@ const MOST_TOKENS: usize = 4 * MOST_STREAMS as usize;
 
 impl AgentSession {
     /// A session with a client that has proved to know the code.
-    pub(super) fn new(shared: Arc<Shared>, local: SocketAddr, peer: SocketAddr, stop: Stop) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, place: Place, (local, peer): (SocketAddr, SocketAddr), stop: Stop) -> Self {
         let (data_sender, data) = mpsc::channel(256);
         Self {
             shared,
+            place: Arc::new(place),
+            announced: false,
+            turned: None,
             local,
             peer,
             stop,
             udp: None,
             expected: None,
+            datagrams: steps::udp::AtAgent::default(),
             scratch: None,
             stored: None,
             copies: 0,
@@ -100,6 +114,32 @@ impl AgentSession {
         }
     }
 
+    /// Tells the agent's owner, once, that this client is being served.
+    pub fn announce(&mut self) {
+        if !std::mem::replace(&mut self.announced, true) {
+            (self.shared.tell)(AgentEvent::Begin(self.peer));
+        }
+    }
+
+    /// Tells the agent's owner something.
+    pub fn note(&self, text: String) {
+        (self.shared.tell)(AgentEvent::Note(text));
+    }
+
+    /// The client is not served, for this reason.
+    pub fn turn_away(&mut self, why: &Turned) {
+        self.turned = Some(match why {
+            Turned::Busy(busy) => format!("{} is being served", busy.peer.ip()),
+            Turned::Refused(why) => why.clone(),
+        });
+    }
+
+    /// Why the client was never served, if it was not.
+    pub(super) fn turned_away(&mut self) -> Option<String> {
+        let left = || "it came beside others and asked for nothing".to_owned();
+        (!self.announced).then(|| self.turned.take().unwrap_or_else(left))
+    }
+
     /// Answers the client until it has had enough, is lost, or the agent ends.
     pub(super) async fn run(&mut self, channel: &mut Channel<Reply, Request>) -> Result<(), String> {
         let udp_token = random_token().map_err(|e| e.to_string())?;
@@ -119,6 +159,12 @@ impl AgentSession {
             }
             let request = tokio::select! {
                 request = channel.receive() => request?,
+                busy = self.place.overdue() => {
+                    let turned = Turned::Busy(busy);
+                    self.turn_away(&turned);
+                    channel.send(&turned.reply()).await?;
+                    return Err("it did not join the group".to_owned());
+                }
                 () = wait_for(&self.shared.stop) => {
                     channel.send(&Reply::Leaving("`weaklink serve` was interrupted".to_owned())).await?;
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -139,7 +185,11 @@ impl AgentSession {
                 }
             };
             let leaving = matches!(reply, Reply::Leaving(_));
+            let busy = matches!(reply, Reply::Busy { .. });
             channel.send(&reply).await?;
+            if busy {
+                return Err("others are being served".to_owned());
+            }
             if leaving {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 return Err("ended by its owner".to_owned());
@@ -147,7 +197,24 @@ impl AgentSession {
         }
     }
 
+    /// Lets only those work whose turn it is; a client that is here to join a group does nothing else before.
+    fn admit(&mut self, request: &Request) -> Result<(), Turned> {
+        match request {
+            Request::Alive | Request::Bye | Request::Gather(_) | Request::Meet { .. } => return Ok(()),
+            _ => self.place.work()?,
+        }
+        self.announce();
+        if matches!(request, Request::Pass(_) | Request::PassBoth { .. }) {
+            self.place.begin();
+        }
+        Ok(())
+    }
+
     async fn answer(&mut self, request: Request) -> Reply {
+        if let Err(turned) = self.admit(&request) {
+            self.turn_away(&turned);
+            return turned.reply();
+        }
         match request {
             Request::Alive | Request::Bye => Reply::Alive,
             Request::Describe { idle_us } => steps::link::agent(self, idle_us.into()).await,
@@ -157,6 +224,11 @@ impl AgentSession {
             Request::Neighbours { wait_us } => steps::link::neighbours_at_agent(self, wait_us.into()).await,
             Request::Pass(request) => steps::throughput::agent(self, request).await,
             Request::PassBoth { upload, download } => steps::throughput::agent_both(self, upload, download).await,
+            Request::UdpFlow { own_port } => steps::udp::open_at_agent(self, own_port),
+            Request::UdpArrived => steps::udp::arrived_at_agent(self).await,
+            Request::UdpBegin(request) => steps::udp::begin_at_agent(self, request).await,
+            Request::UdpEnd { sent } => steps::udp::end_at_agent(self, sent).await,
+            Request::UdpSend(request) => steps::udp::send_at_agent(self, request).await,
             Request::Ciphers { each_us } => steps::cpu::agent(self, each_us.into()).await,
             Request::Disk { each_us, max_bytes } => steps::storage::agent(self, each_us.into(), max_bytes).await,
             Request::Room { max_bytes } => steps::copy::room(self, max_bytes).await,
@@ -169,6 +241,8 @@ impl AgentSession {
                 Some(bracket) => Reply::Sampled(Box::new(blocking(move || bracket.finish()).await)),
                 None => Reply::Refused("nothing is being sampled".to_owned()),
             },
+            Request::Gather(asked) => steps::together::gather_at_agent(self, asked).await,
+            Request::Meet { told, wait_us } => steps::together::meet_at_agent(self, told, wait_us).await,
         }
     }
 
@@ -241,6 +315,11 @@ impl AgentSession {
         Ok(endpoint)
     }
 
+    /// The agent's UDP port, or why there is none.
+    pub fn listener(&self) -> Result<&mtu::Listener, &str> {
+        self.shared.udp.as_ref().map_err(String::as_str)
+    }
+
     /// The directory that `serve` was given.
     pub fn dir(&self) -> Option<&PathBuf> {
         self.shared.dir.as_ref()
@@ -270,7 +349,8 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     }
 }
 
-async fn wait_for(stop: &Stop) {
+/// Completes soon after the flag is set.
+pub async fn wait_for(stop: &Stop) {
     while !stop.is_set() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -20,7 +20,8 @@ mod scratch;
 mod stop;
 
 pub use progress::Progress;
+pub use report::Arrival;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
 pub use stop::Stop;
 
-pub use imp::{cpu, file, host, icmp, net, packet, tcp, udp};
+pub use imp::{cpu, datagram, file, host, icmp, net, packet, perf, tcp, udp};

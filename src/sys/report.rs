@@ -1,6 +1,7 @@
 //! What a system keeps for a UDP socket about datagrams that did not get through.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Who reported that a datagram was too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,4 +48,17 @@ pub struct EchoArrival {
     pub from: IpAddr,
     /// The largest of the fragments in which it came, in bytes with the IP header, if it came in fragments and the kernel says so.
     pub fragment: Option<u32>,
+}
+
+/// A datagram that arrived at a socket for many.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Its beginning at least.
+    pub bytes: &'a [u8],
+    /// Its whole length in bytes.
+    pub length: usize,
+    /// When the kernel took it from the network, since 1970 by the system's clock; none where it does not tell.
+    pub at: Option<Duration>,
+    /// How often the kernel had dropped something at this socket before; none where it does not tell, or never did.
+    pub dropped: Option<u32>,
 }

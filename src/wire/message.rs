@@ -3,6 +3,8 @@
 //! The client asks, the agent answers each [`Request`] with one [`Reply`], in order. Between them both
 //! ends send `Alive` once a second, so that a dead peer is noticed although no data moves.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::copy::Place;
@@ -11,9 +13,11 @@ use crate::model::host::{Direction, Host};
 use crate::model::link::{CountersByInterface, HostLink, Neighbour};
 use crate::model::mtu::{PathMtu, TcpEnd};
 use crate::model::outcome::Outcome;
+use crate::model::plan::Ways;
 use crate::model::storage::DiskResult;
 use crate::model::throughput::{Bins, PassOptions, ReceiverEnd, SenderEnd};
-use crate::units::{ByteSize, Elapsed};
+use crate::model::udp::{UdpReceived, UdpSent};
+use crate::units::{BitRate, ByteSize, Elapsed};
 
 /// The right to open one data connection, or to use UDP in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,6 +64,22 @@ pub enum Request {
         /// The one to me.
         download: PassRequest,
     },
+    /// Let me open a flow of datagrams to you: I say hello with a token that you give me.
+    UdpFlow {
+        /// Whether on a port of its own, after the common one did not work.
+        own_port: bool,
+    },
+    /// Has my hello come?
+    UdpArrived,
+    /// Begin to receive datagrams on the flow.
+    UdpBegin(UdpPassRequest),
+    /// I have sent so many; what came of them?
+    UdpEnd {
+        /// What my kernel took.
+        sent: u64,
+    },
+    /// Send datagrams on the flow.
+    UdpSend(UdpPassRequest),
     /// Measure your cipher ceilings.
     Ciphers {
         /// The time for each cipher.
@@ -83,6 +103,15 @@ pub enum Request {
     StartSampling,
     /// End that and tell me.
     StopSampling,
+    /// I measure together with others: are all there? To be asked again while they are not.
+    Gather(GatherRequest),
+    /// Answer when all members of my group have asked this.
+    Meet {
+        /// What the others are to know of me.
+        told: Option<BitRate>,
+        /// The longest that I wait for them.
+        wait_us: Elapsed,
+    },
     /// This was all.
     Bye,
 }
@@ -102,6 +131,28 @@ pub struct PassRequest {
     pub options: PassOptions,
 }
 
+/// A pass of the datagram test, over the flow that the client opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpPassRequest {
+    /// The number that every datagram of it carries.
+    pub pass: u64,
+    /// The rate in payload bits.
+    pub rate_bps: BitRate,
+    /// How long the sender sends.
+    pub duration_us: Elapsed,
+    /// Payload of each datagram.
+    pub datagram_bytes: u32,
+}
+
+/// Where and with what to say hello for a flow of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpInvitation {
+    /// What the hello must carry.
+    pub token: Token,
+    /// The agent's port.
+    pub port: u16,
+}
+
 /// A copy of the raw lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CopyRequest {
@@ -117,6 +168,39 @@ pub struct CopyRequest {
     pub budget_us: Elapsed,
     /// The most to move.
     pub max_bytes: ByteSize,
+}
+
+/// A wish to measure together with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatherRequest {
+    /// The name that all of them meet under.
+    pub name: String,
+    /// How many they are.
+    pub members: u32,
+    /// Which directions they measure; the same at all, for they go through one schedule.
+    pub ways: Ways,
+    /// The time for a pass; that of the first one counts for all.
+    pub time_us: Elapsed,
+}
+
+/// All members of a group are there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gathered {
+    /// Which of them you are, counted from 0.
+    pub index: u32,
+    /// Their addresses as the agent sees them, in the order of their coming.
+    pub addresses: Vec<IpAddr>,
+    /// The time for a pass.
+    pub time_us: Elapsed,
+}
+
+/// All members of a group have met; each list has them in the order of their coming.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Met {
+    /// What each of them told.
+    pub told: Vec<Option<BitRate>>,
+    /// When each began its first pass since the last meeting, counted from the earliest of them by the agent's clock.
+    pub began_us: Vec<Option<Elapsed>>,
 }
 
 /// The most data connections in one pass.
@@ -137,7 +221,8 @@ pub enum Reply {
         /// Why UDP does not work, if it does not.
         udp_fault: Option<String>,
     },
-    /// Another diagnosis runs: first message after the handshake.
+    /// Another diagnosis runs: first message after the handshake, or the answer to a client that was let in to join a group and
+    /// asks for something else.
     Busy {
         /// Who runs it.
         peer: String,
@@ -160,6 +245,16 @@ pub enum Reply {
     Sent(Outcome<SenderEnd>, Box<Around>),
     /// To `PassBoth`.
     Both(Box<(Outcome<ReceiverEnd>, Outcome<SenderEnd>)>, Box<Around>),
+    /// To `UdpFlow`.
+    UdpFlow(Outcome<UdpInvitation>),
+    /// To `UdpArrived`.
+    UdpArrived(Outcome<()>),
+    /// To `UdpBegin`: what comes from now on is counted.
+    UdpBegun,
+    /// To `UdpEnd`.
+    UdpReceived(Box<Outcome<UdpReceived>>, Box<Around>),
+    /// To `UdpSend`.
+    UdpSent(Outcome<UdpSent>, Box<Around>),
     /// To `Ciphers`.
     Ciphers(Outcome<HostCpu>),
     /// To `Disk`.
@@ -172,6 +267,15 @@ pub enum Reply {
     Sampling,
     /// To `StopSampling`.
     Sampled(Box<Around>),
+    /// To `Gather`, as long as others are missing.
+    Waiting {
+        /// How many are there, the one that asks among them.
+        present: u32,
+    },
+    /// To `Gather`, as soon as all are there.
+    Gathered(Gathered),
+    /// To `Meet`.
+    Met(Met),
     /// The request cannot be served: one clear sentence.
     Refused(String),
     /// The agent ends (interrupted at its host).

@@ -1,6 +1,7 @@
 //! `weaklink serve`.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use crate::cli::args::ServeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{complain, print, say};
 use crate::cli::settings::{serve_code, write_code};
+use crate::iperf3::{Iperf3Event, Iperf3Server};
 use crate::session::{Agent, AgentEvent, AgentSettings};
 use crate::sys::Stop;
 use crate::wire::hello::DEFAULT_PORT;
@@ -28,8 +30,16 @@ pub fn serve(args: &ServeArgs) -> Exit {
     let log = Log::start();
     let exit = runtime.block_on(async {
         let settings = AgentSettings { bind: args.bind, port: args.port, dir: args.dir.clone(), code: code.clone() };
-        let agent = match Agent::bind(settings, log.teller()) {
+        let tell = log.teller();
+        let agent = match Agent::bind(settings, move |event| tell(Line::Agent(event))) {
             Ok(agent) => agent,
+            Err(error) => {
+                complain(&error);
+                return Exit::CouldNot;
+            }
+        };
+        let iperf3 = match args.iperf3.map(|port| listen_for_iperf3(args.bind, port)).transpose() {
+            Ok(server) => server,
             Err(error) => {
                 complain(&error);
                 return Exit::CouldNot;
@@ -61,7 +71,17 @@ pub fn serve(args: &ServeArgs) -> Exit {
         }
         let stop = Stop::new();
         super::run::stop_on_signal(stop.clone());
+        let foreign = iperf3.map(|server| {
+            let (stop, tell) = (stop.clone(), log.teller());
+            tokio::task::spawn_blocking(move || server.serve(&stop, move |event| tell(Line::Iperf3(event))))
+        });
         agent.serve(stop).await;
+        if let Some(Ok(Err(error))) = match foreign {
+            Some(foreign) => Some(foreign.await),
+            None => None,
+        } {
+            complain(&error);
+        }
         Exit::Interrupted
     });
     runtime.shutdown_timeout(Duration::from_secs(2));
@@ -69,15 +89,32 @@ pub fn serve(args: &ServeArgs) -> Exit {
     exit
 }
 
+/// A server for iperf3 clients at the agent's addresses.
+fn listen_for_iperf3(bind: Option<IpAddr>, port: u16) -> Result<Iperf3Server, String> {
+    let address = SocketAddr::new(bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), port);
+    Iperf3Server::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("--iperf3: {error}; an iperf3 server runs already: end it, or choose another port with --iperf3=PORT")
+        }
+        _ => format!("--iperf3: {error}"),
+    })
+}
+
+/// One thing that happened, at the agent or at the server for iperf3 clients.
+enum Line {
+    Agent(AgentEvent),
+    Iperf3(Iperf3Event),
+}
+
 /// Prints events on a thread of its own: a terminal that is paused or a pipe that nobody reads must not hold up the agent.
 struct Log {
-    lines: SyncSender<AgentEvent>,
+    lines: SyncSender<Line>,
     done: Receiver<()>,
 }
 
 impl Log {
     fn start() -> Self {
-        let (lines, events) = sync_channel::<AgentEvent>(LINES);
+        let (lines, events) = sync_channel::<Line>(LINES);
         let (ended, done) = sync_channel(1);
         std::thread::spawn(move || {
             events.into_iter().for_each(tell);
@@ -87,7 +124,7 @@ impl Log {
     }
 
     /// What takes an event; when too many wait already, it is dropped.
-    fn teller(&self) -> impl Fn(AgentEvent) + Send + Sync + 'static {
+    fn teller(&self) -> impl Fn(Line) + Send + Sync + 'static {
         let lines = self.lines.clone();
         move |event| drop(lines.try_send(event))
     }
@@ -102,7 +139,15 @@ impl Log {
 /// Lines that may wait to be printed.
 const LINES: usize = 64;
 
-fn tell(event: AgentEvent) {
+fn tell(line: Line) {
+    let event = match line {
+        Line::Agent(event) => event,
+        Line::Iperf3(event @ Iperf3Event::Listening(_)) => {
+            print(&format!("{event}\n"));
+            return;
+        }
+        Line::Iperf3(event) => return say(&event.to_string()),
+    };
     match event {
         AgentEvent::Listening(address) => {
             print(&format!("listening on {address} (TCP and UDP); end with Ctrl-C\n"));

@@ -123,6 +123,7 @@ fn uploaded(result: &TestResult, streams: &[&StreamResult], bytes: u64) -> Pass 
         ended: result.ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
+        broken: Vec::new(),
     };
     let mut pass =
         throughput::assemble(result.test.streams, Outcome::Measured(sender_end(result)), receiver, result.test.mss_bytes);
@@ -147,6 +148,7 @@ fn sender_end(result: &TestResult) -> SenderEnd {
         ended: result.ended,
         trials: Vec::new(),
         sockets: result.send_sockets.clone(),
+        broken: Vec::new(),
     }
 }
 
@@ -180,6 +182,7 @@ fn download(result: &TestResult) -> Outcome<Pass> {
         ended: result.ended,
         trials: Vec::new(),
         sockets: result.receive_sockets.clone(),
+        broken: Vec::new(),
     };
     let sender = told(result, Way::Receive).map(|streams| server_as_sender(result, &streams));
     let mut pass = throughput::assemble(result.test.streams, sender, receiver, result.test.mss_bytes);
@@ -211,6 +214,7 @@ fn server_as_sender(result: &TestResult, streams: &[&StreamResult]) -> SenderEnd
         ended: result.ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
+        broken: Vec::new(),
     }
 }
 

@@ -9,3 +9,5 @@ pub mod mtu;
 pub mod storage;
 pub mod sweep;
 pub mod throughput;
+pub mod together;
+pub mod udp;

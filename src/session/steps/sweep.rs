@@ -15,6 +15,7 @@ use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::served::blocking;
 use crate::session::steps::throughput::{LONGEST, PassPlan, pass, pass_both};
+use crate::session::steps::together;
 use crate::units::BitRate;
 
 /// Echoes for the round-trip time of an idle path.
@@ -22,7 +23,7 @@ const IDLE_ECHOES: u32 = 30;
 
 /// The numbers of streams that are tried after one. More than 16 gain nothing on the links of a PC: a hash has filled its ports,
 /// and every core has its stream.
-const NUMBERS: [u32; 3] = [4, 8, 16];
+pub(super) const NUMBERS: [u32; 3] = [4, 8, 16];
 
 /// The most of them.
 pub const MOST: u32 = 16;
@@ -47,6 +48,11 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
     session.events.part(Step::Throughput, "round-trip time", Duration::from_millis(200), None);
     let idle_rtt = idle(session).await;
     let ways = session.settings.throughput.ways;
+    if let Some(group) = session.group.take() {
+        let nothing = || DirectionThroughput::skipped("--together was asked for: each PC alone, then all at once");
+        let together = together::measure(session, &group).await?;
+        return Ok(ThroughputSection { together, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
+    }
     let mut each = Vec::new();
     for way in Direction::BOTH {
         each.push(if ways.has(way) {
@@ -76,7 +82,7 @@ async fn idle(session: &ClientSession) -> Outcome<RttSummary> {
 }
 
 /// The longest time of one pass.
-fn longest(session: &ClientSession) -> Duration {
+pub fn longest(session: &ClientSession) -> Duration {
     let asked = &session.settings.throughput;
     match (asked.time_us, asked.options.max_bytes) {
         (Some(time), _) => Duration::from(time).min(LONGEST),
@@ -158,11 +164,11 @@ async fn several(
 }
 
 /// Whether more streams gave more than was there before.
-fn grows(before: Option<BitRate>, now: BitRate) -> bool {
+pub(super) fn grows(before: Option<BitRate>, now: BitRate) -> bool {
     before.is_none_or(|before| now.as_f64() > before.as_f64() * (1.0 + GROWTH))
 }
 
-fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
+pub(super) fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
     sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
 }
 
@@ -209,6 +215,9 @@ async fn compare(session: &mut ClientSession) -> Result<Outcome<Vec<CongestionTr
 /// How long all of it takes at most, as far as it is known before.
 pub fn expected(session: &ClientSession) -> Duration {
     let asked = &session.settings.throughput;
+    if let Some(group) = &asked.together {
+        return together::longest(group.members, asked.ways, longest(session));
+    }
     let pass = longest(session).min(Duration::from_secs(10));
     let ways = Direction::BOTH.into_iter().filter(|way| asked.ways.has(*way)).count() as u32;
     let each = if asked.streams.is_some() { 1 } else { 2 };

@@ -1,10 +1,13 @@
 //! The `linux` side of the seam.
 
+mod content;
 pub mod cpu;
+pub mod datagram;
 pub mod file;
 pub mod host;
 pub mod icmp;
 pub mod net;
 pub mod packet;
+pub mod perf;
 pub mod tcp;
 pub mod udp;
