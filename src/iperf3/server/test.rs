@@ -208,7 +208,6 @@ fn clean(name: &str) -> String {
 /// The largest segment is left out: the client's end clamps both directions by the handshake.
 fn ask(params: &Params) -> Ask {
     Ask {
-        bind: None,
         congestion: params.congestion.clone(),
         window_bytes: params.window,
         mss_bytes: None,
