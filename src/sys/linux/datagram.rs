@@ -213,18 +213,12 @@ impl Incoming {
             let length = header.msg_len as usize;
             let notes = Notes::of(&header.msg_hdr);
             let bytes = buffer.get(..length.min(buffer.len())).unwrap_or_default();
-            match notes.segment.filter(|size| *size > 0 && *size < length && bytes.len() == length) {
-                Some(size) => {
-                    for (at, datagram) in bytes.chunks(size).enumerate() {
-                        let dropped = notes.dropped.filter(|_| at == 0);
-                        each(Arrival { bytes: datagram, length: datagram.len(), at: notes.at, dropped });
-                        datagrams += 1;
-                    }
-                }
-                None => {
-                    each(Arrival { bytes, length, at: notes.at, dropped: notes.dropped });
-                    datagrams += 1;
-                }
+            let whole = bytes.len() == length;
+            let size = notes.segment.filter(|_| whole).unwrap_or(length).max(1);
+            for (at, datagram) in bytes.chunks(size).enumerate() {
+                let length = if whole { datagram.len() } else { length };
+                each(Arrival { bytes: datagram, length, at: notes.at, dropped: notes.dropped.filter(|_| at == 0) });
+                datagrams += 1;
             }
         }
         Ok(datagrams)

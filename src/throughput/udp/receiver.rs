@@ -141,10 +141,10 @@ impl<'a> Receiver<'a> {
                 std::thread::sleep(nap);
             }
         }
-        Ok(self.conclude(count, finish.get()))
+        Ok(self.conclude(&count, finish.get()))
     }
 
-    fn conclude(&self, count: Count<'_>, sent: Option<u64>) -> UdpReceived {
+    fn conclude(&self, count: &Count<'_>, sent: Option<u64>) -> UdpReceived {
         let sent = sent.unwrap_or(0).max(count.track.beyond());
         let (queue_median, queue_p99) = count.delay.above_least().unwrap_or_default();
         let elapsed = count.elapsed();
@@ -154,7 +154,7 @@ impl<'a> Receiver<'a> {
             duplicates: count.track.duplicates,
             reordered: count.track.reordered,
             longest_loss: count.track.longest_loss(sent),
-            dropped: self.dropped(&count, sent),
+            dropped: self.dropped(count, sent),
             jitter_us: count.delay.jitter().into(),
             queue_median_us: queue_median.into(),
             queue_p99_us: queue_p99.into(),
