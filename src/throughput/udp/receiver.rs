@@ -174,12 +174,13 @@ impl<'a> Receiver<'a> {
             (_, Err(error)) => return Outcome::skipped(untold(&error)),
         };
         let grown = after.saturating_sub(before);
-        if self.incoming.drops_are_bundles() {
-            // One drop can be many datagrams: those that are missing where the count had grown.
+        let bundle = self.incoming.largest_bundle() as u64;
+        if bundle > 1 {
+            // One drop can be many datagrams: those that are missing where the count had grown, and no more than were dropped.
             let tail = sent.saturating_sub(count.track.beyond());
-            let unseen = (after as u32).wrapping_sub(count.drops);
-            let unseen = if grown == 0 { 0 } else { u64::from(unseen).saturating_mul(BUNDLE) };
-            return Outcome::Measured(count.dropped.saturating_add(tail.min(unseen)));
+            let unseen = u64::from((after as u32).wrapping_sub(count.drops)).saturating_mul(bundle);
+            let missing = count.dropped.saturating_add(tail.min(unseen));
+            return Outcome::Measured(missing.min(grown.saturating_mul(bundle)));
         }
         Outcome::Measured(grown)
     }
