@@ -277,7 +277,7 @@ pub struct ThroughputArgs {
     #[arg(long, short = 'l', value_name = "BYTES", requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_507))]
     pub datagram: Option<u32>,
     /// This many PCs measure against one agent: each alone, then all at once; start it on each of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), requires = "session", conflicts_with = "udp")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), requires = "session", conflicts_with_all = ["udp", "both", "bytes"])]
     pub together: Option<u32>,
     /// With --together: the name that the PCs meet under
     #[arg(long, value_name = "NAME", requires = "together")]

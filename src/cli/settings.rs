@@ -13,6 +13,7 @@ use crate::model::throughput::PassOptions;
 use crate::mtu::FILE_SERVICES;
 use crate::report::Style;
 use crate::session::dial::{Family, Target, TargetError};
+use crate::session::group::is_name;
 use crate::session::{AloneSettings, Iperf3Settings, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
@@ -322,8 +323,10 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
         return Err(unusable(format!("--congestion {name:?} is no name of a congestion control, such as cubic or bbr")));
     }
     let together = match (args.together, &args.session) {
-        (Some(members), Some(name)) if !name.is_empty() && name.len() <= 64 => Some(TogetherPlan { members, name: name.clone() }),
-        (Some(_), _) => return Err(unusable("--session: name the meeting with 1 to 64 characters, the same on every PC")),
+        (Some(members), Some(name)) if is_name(name) => Some(TogetherPlan { members, name: name.clone() }),
+        (Some(_), _) => {
+            return Err(unusable("--session: name the meeting with 1 to 64 letters, digits and signs, the same on every PC"));
+        }
         (None, _) => None,
     };
     Ok(ThroughputPlan {

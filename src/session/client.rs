@@ -321,12 +321,12 @@ impl ClientSession {
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
         self.step = Step::Mtu;
-        document.measurements.mtu = Outcome::Measured(steps::mtu::client(self, document).await?);
+        document.measurements.mtu = Outcome::Measured(Box::pin(steps::mtu::client(self, document)).await?);
         if self.settings.scope.is_mtu() {
-            return self.measure_mtu_only(document).await;
+            return Box::pin(self.measure_mtu_only(document)).await;
         }
         self.step = Step::Throughput;
-        document.measurements.throughput = Outcome::Measured(steps::sweep::client(self).await?);
+        document.measurements.throughput = Outcome::Measured(Box::pin(steps::sweep::client(self)).await?);
         if let (Some(mtu), Some(throughput)) =
             (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
         {
