@@ -46,7 +46,13 @@ fn header(text: &[u8]) -> Vec<u32> {
 }
 
 /// A line's label, its counts under the header's cores, and the words behind them.
-fn row<'a>(line: &'a [u8], cores: &[u32]) -> Option<(&'a [u8], Counts, Vec<&'a [u8]>)> {
+struct Row<'a> {
+    label: &'a [u8],
+    counts: Counts,
+    rest: Vec<&'a [u8]>,
+}
+
+fn row<'a>(line: &'a [u8], cores: &[u32]) -> Option<Row<'a>> {
     let mut words = words(line);
     let label = words.next()?.strip_suffix(b":")?;
     let mut rest = words.peekable();
@@ -57,14 +63,14 @@ fn row<'a>(line: &'a [u8], cores: &[u32]) -> Option<(&'a [u8], Counts, Vec<&'a [
         counts.insert(*core, count);
         rest.next();
     }
-    Some((label, counts, rest.collect()))
+    Some(Row { label, counts, rest: rest.collect() })
 }
 
 /// The soft interrupts for arriving packets (`NET_RX`) of each core, from `/proc/softirqs`.
 pub fn receive(text: &[u8]) -> Option<Counts> {
     let cores = header(text);
-    let found = lines(text).filter_map(|line| row(line, &cores)).find(|(label, _, _)| *label == b"NET_RX");
-    found.map(|(_, counts, _)| counts).filter(|counts| !counts.is_empty())
+    let found = lines(text).filter_map(|line| row(line, &cores)).find(|row| row.label == b"NET_RX");
+    found.map(|row| row.counts).filter(|counts| !counts.is_empty())
 }
 
 /// Whether a word names this device: it is the name, or the name and a part of it (`eth0-TxRx-0`, `virtio0-input.0`).
@@ -77,7 +83,7 @@ fn names(word: &[u8], device: &str) -> bool {
 pub fn cards(text: &[u8], cards: &[Card]) -> BTreeMap<String, Counts> {
     let cores = header(text);
     let mut found: BTreeMap<String, Counts> = BTreeMap::new();
-    for (label, counts, rest) in lines(text).filter_map(|line| row(line, &cores)) {
+    for Row { label, counts, rest } in lines(text).filter_map(|line| row(line, &cores)) {
         let Some(line) = number(label) else { continue };
         let named = |card: &&Card| {
             let listed = card.numbers.iter().any(|own| u64::from(*own) == line);

@@ -91,10 +91,10 @@ pub(super) fn details(document: &Document, section: &ThroughputSection, view: &m
     rates_more::congestion(section, view);
     // While both directions run a host's load belongs to both.
     costs(document, &alone(section), view);
-    let ways: [(&str, fn(&Pass) -> String); 2] = [("sent by", sent_by), ("received by", received_by)];
-    for (label, words) in ways {
-        view.facts(once(label, all.iter().map(|(name, _, pass)| (name.clone(), words(pass)))));
-    }
+    let told = |words: fn(&Pass) -> String| all.iter().map(move |(name, _, pass)| (name.clone(), words(pass)));
+    let mut made = once("sent by", told(sent_by));
+    made.extend(once("received by", told(received_by)));
+    view.facts(made);
     rates_more::udp(section, view);
     if !document.plan.scope.is_throughput() || rates_more::crowded(section) {
         rates_more::together(section, usize::MAX, view);

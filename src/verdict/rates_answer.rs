@@ -18,13 +18,15 @@ use crate::units::BitRate;
 const NO_FAR_END: &str =
     "An iperf3 server tells neither its host's link nor its processor and counters; `weaklink serve` on the NAS does.";
 
-fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, text: String) -> Verdict {
+fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, mut text: String) -> Verdict {
     let word = match status {
         Status::Healthy => "Healthy",
         Status::Inconclusive => "Inconclusive",
         Status::Bottleneck => "Bottleneck",
     };
-    plain(status, component, cause, sure, format!("{word}: {text}"))
+    text.insert_str(0, ": ");
+    text.insert_str(0, word);
+    plain(status, component, cause, sure, text)
 }
 
 fn unknown(cause: &str, text: String) -> Verdict {
@@ -213,7 +215,7 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2], ways: &
     }
     let missing: Vec<&str> = ways.iter().filter(|way| seen.way(**way).best.is_none()).map(|way| way.arrow()).collect();
     if !missing.is_empty() {
-        text.push_str(&format!(" {} was not measured.", missing.join(" and ")));
+        text.extend([" ", missing.join(" and ").as_str(), " was not measured."]);
     }
     if seen.doc.plan.scope == Scope::ThroughputIperf3 && seen.ends[1].total.is_none() {
         text.push_str(" The NAS's own link is not known: an iperf3 server does not tell it.");
