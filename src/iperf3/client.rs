@@ -30,7 +30,7 @@ pub use passes::{Datagrams, datagrams, passes};
 pub use test::{MOST_STREAMS, Test, TestResult, UdpTest, Ways};
 
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,9 @@ use self::measure::{Opened, measure};
 use super::socket::{self, Ask};
 use super::stream::{DataSocket, Way};
 use super::{Control, ControlError, Cookie, State, udp};
+use crate::model::throughput::SocketFacts;
 use crate::sys::{self, Progress, Stop};
+use crate::throughput::{self, End};
 
 /// How long a connection may take: the first two repetitions of a lost SYN (1 and 2 s later) still fall into it.
 const CONNECT: Duration = Duration::from_secs(4);
@@ -132,12 +134,9 @@ impl Talk {
                 Err(error) => return Err(self.stream_error(error, at + 1, of)),
             };
             let facts = if way == Way::Send { &mut opened.send_sockets } else { &mut opened.receive_sockets };
-            facts.get_or_insert_with(|| {
-                let sends = way == Way::Send;
-                match &socket {
-                    DataSocket::Tcp(stream) => ask.facts(&SockRef::from(stream), sends, refused),
-                    DataSocket::Udp(socket) => ask.facts(&SockRef::from(socket), sends, refused),
-                }
+            facts.get_or_insert_with(|| match &socket {
+                DataSocket::Tcp(stream) => granted(stream, test, way, refused),
+                DataSocket::Udp(socket) => ask.facts(&SockRef::from(socket), way == Way::Send, refused),
             });
             opened.sockets.push((socket, way));
         }
@@ -162,6 +161,13 @@ impl Talk {
     fn terminate(&self) {
         let _ = self.control.send_state(State::ClientTerminate, Instant::now());
     }
+}
+
+/// What the kernel granted on a TCP stream; a refused segment size, which nobody can read back, where nothing else was refused.
+fn granted(stream: &TcpStream, test: &Test, way: Way, refused: Vec<String>) -> SocketFacts {
+    let end = if way == Way::Send { End::Sender } else { End::Receiver };
+    let facts = throughput::facts(&SockRef::from(stream), &test.options, end);
+    if facts.refused.is_empty() { SocketFacts { refused, ..facts } } else { facts }
 }
 
 /// Opens a TCP stream to the first address from the second.
