@@ -128,9 +128,10 @@ impl Talk {
                 return Err(ClientError::Interrupted);
             }
             let from = (self.address, test.bind);
-            let stream = if test.udp.is_some() { open_udp(from, &ask) } else { open_tcp(from, &ask, cookie) };
+            let stream = if test.udp.is_some() { open_udp(from, &ask, stop) } else { open_tcp(from, &ask, cookie) };
             let (socket, refused) = match stream {
                 Ok(stream) => stream,
+                Err(_) if stop.is_set() => return Err(ClientError::Interrupted),
                 Err(error) => return Err(self.stream_error(error, at + 1, of)),
             };
             let facts = if way == Way::Send { &mut opened.send_sockets } else { &mut opened.receive_sockets };
@@ -179,8 +180,8 @@ fn open_tcp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, cookie: &Co
 }
 
 /// Opens a stream of datagrams likewise.
-fn open_udp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask) -> io::Result<(DataSocket, Vec<String>)> {
-    let (socket, refused) = udp::open(address, own, ask, CONNECT).map_err(|error| match error.kind() {
+fn open_udp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, stop: &Stop) -> io::Result<(DataSocket, Vec<String>)> {
+    let (socket, refused) = udp::open(address, own, ask, CONNECT, stop).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => {
             io::Error::new(error.kind(), "no answer to the first datagram: something drops UDP on this port")
         }
