@@ -33,6 +33,11 @@ fn bytes(report: &Value, key: &str) -> u64 {
     report["end"][key]["bytes"].as_u64().unwrap_or_else(|| panic!("no {key}: {}", report["end"]))
 }
 
+/// What arrived, in bits a second.
+fn rate(report: &Value) -> f64 {
+    report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+}
+
 fn streams(report: &Value) -> usize {
     report["end"]["streams"].as_array().unwrap().len()
 }
@@ -81,16 +86,16 @@ const TABLE: &[(&str, usize, Check)] = &[
     }),
     ("-k 20 -R", 1, one_way),
     ("-k 20 -R -P 2", 2, one_way),
-    // The two ends leave out their own first second each: what was on its way then counts at one of them only.
-    ("-t 1 -O 1", 1, |report| {
+    // The two ends leave out their own first seconds each: what was on its way then counts at one of them only.
+    ("-t 1 -O 2", 1, |report| {
         assert!(bytes(report, "sum_received") > 0);
         let seconds = report["end"]["sum_received"]["seconds"].as_f64().unwrap();
-        assert!(seconds < 1.6, "the first second does not count: {seconds}");
+        assert!(seconds < 2.9, "the first two seconds do not count: {seconds}");
     }),
-    ("-t 1 -O 1 -R", 1, |report| {
+    ("-t 1 -O 2 -R", 1, |report| {
         assert!(bytes(report, "sum_received") > 0);
         let seconds = report["end"]["sum_sent"]["seconds"].as_f64().unwrap();
-        assert!(seconds < 1.6, "the first second does not count: {seconds}");
+        assert!(seconds < 2.9, "the first two seconds do not count: {seconds}");
     }),
     ("-t 1 -M 1000", 1, |report| {
         one_way(report);
@@ -106,11 +111,11 @@ const TABLE: &[(&str, usize, Check)] = &[
     ("-t 1 -w 128K -R", 1, one_way),
     ("-t 1 -b 8M -l 10000", 1, |report| {
         one_way(report);
-        assert!(bytes(report, "sum_received") < 2_500_000);
+        assert!(rate(report) < 16e6, "{}", rate(report));
     }),
     ("-t 1 -b 8M -R", 1, |report| {
         one_way(report);
-        assert!(bytes(report, "sum_received") < 2_500_000, "the server keeps the rate: {}", bytes(report, "sum_received"));
+        assert!(rate(report) < 16e6, "the server keeps the rate: {}", rate(report));
     }),
     ("-t 1 -b 8M/5 -R", 1, one_way),
     ("-t 1 -C cubic", 1, one_way),
@@ -133,7 +138,7 @@ const TABLE: &[(&str, usize, Check)] = &[
     ("-u -t 1 -b 2M", 1, |report| {
         datagrams(report);
         let bits = report["end"]["sum"]["bits_per_second"].as_f64().unwrap();
-        assert!(bits < 3e6, "{bits}");
+        assert!(bits < 4e6, "{bits}");
     }),
     ("-u -t 1 -b 2M -R", 1, datagrams),
     ("-u -t 1 -b 1M -P 3", 3, datagrams),
@@ -192,9 +197,9 @@ fn several_clients_are_served_at_once_and_one_too_many_is_told_so() {
     let args = |at| if at % 2 == 0 { "-t 3 -b 5M" } else { "-u -t 3 -b 1M -P 2" };
     let children: Vec<_> =
         (0..MOST_TESTS).map(|at| iperf3(serving.address, &format!("{} -J", args(at))).spawn().unwrap()).collect();
-    let begun = || serving.events().iter().filter(|event| matches!(event, Iperf3Event::Begin { .. })).count();
+    let tests_begun = || serving.events().iter().filter(|event| matches!(event, Iperf3Event::Begin { .. })).count();
     let begin = std::time::Instant::now();
-    while begun() < MOST_TESTS {
+    while tests_begun() < MOST_TESTS {
         assert!(begin.elapsed() < LONG, "{:?}", serving.events());
         std::thread::sleep(Duration::from_millis(5));
     }
