@@ -190,7 +190,6 @@ fn check(tables: &[Together]) {
                 table.members.iter().map(|member| member.together.of(direction).map(|rate| rate.0)).collect();
             // A machine that is busy enough lets one begin so late that no common time is left.
             let Some(rates) = rates else {
-                eprintln!("SKIPPED: no common time, {direction:?}");
                 continue;
             };
             assert_eq!(table.sum(direction).unwrap().0, rates.iter().sum::<u64>());
@@ -200,15 +199,13 @@ fn check(tables: &[Together]) {
     }
 }
 
-impl Client {
-    fn wish(&self, members: u32) -> Request {
-        Request::Gather(weaklink::wire::message::GatherRequest {
-            name: "lab".to_owned(),
-            members,
-            ways: Ways::All,
-            time_us: PASS.into(),
-        })
-    }
+fn wish(members: u32) -> Request {
+    Request::Gather(weaklink::wire::message::GatherRequest {
+        name: "lab".to_owned(),
+        members,
+        ways: Ways::All,
+        time_us: PASS.into(),
+    })
 }
 
 #[test]
@@ -216,7 +213,7 @@ fn whoever_comes_for_something_else_is_refused_and_disturbs_nobody() {
     runtime().block_on(async {
         let server = Server::start();
         let mut first = server.client().await.unwrap();
-        assert!(matches!(first.session.ask(first.wish(2)).await, Ok(Reply::Waiting { present: 1 })));
+        assert!(matches!(first.session.ask(wish(2)).await, Ok(Reply::Waiting { present: 1 })));
         let mut stranger = server.client().await.unwrap();
         assert!(is_busy(&stranger.ordinary().await), "a diagnosis beside a group");
         for (name, members, word) in [("other", 2, "another name, lab"), ("lab", 3, "for 2 PCs, not for 3")] {
@@ -239,7 +236,7 @@ fn one_that_is_gone_in_the_middle_is_named_and_holds_up_nobody() {
     runtime().block_on(async {
         let server = Server::start();
         let mut first = server.client().await.unwrap();
-        assert!(matches!(first.session.ask(first.wish(3)).await, Ok(Reply::Waiting { present: 1 })));
+        assert!(matches!(first.session.ask(wish(3)).await, Ok(Reply::Waiting { present: 1 })));
         let (second, mut third) = (server.client().await.unwrap(), server.client().await.unwrap());
         let tasks = [first.measure(3), second.measure(3)];
         let group = third.gather("lab", 3).await.unwrap();

@@ -12,16 +12,17 @@ mod net;
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net::{Lab, Mtus, NAS, Running};
 use serde_json::Value;
 use weaklink::model::plan::{Depth, Scope, ThroughputPlan, UdpPlan, Ways, Workload};
-use weaklink::model::udp::{UdpDirection, UdpSection};
+use weaklink::model::udp::{UdpDirection, UdpReceived, UdpSection, UdpSent};
 use weaklink::session::client::ClientSession;
 use weaklink::session::dial::Family;
-use weaklink::session::{Events, RunSettings, steps};
+use weaklink::session::{Events, RunSettings, SessionError, steps};
 use weaklink::sys::Stop;
+use weaklink::throughput::udp::assemble;
 use weaklink::units::{BitRate, ByteSize};
 
 /// One network at a time: two would share the cores and measure each other.
@@ -76,48 +77,85 @@ fn plays_the_pc() {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let section = runtime.block_on(async {
-        let mut session = ClientSession::open(settings, Events::new(|_| {}, Stop::new())).await.unwrap();
+        let begun = Instant::now();
+        let mut session = loop {
+            match ClientSession::open(settings.clone(), Events::new(|_| {}, Stop::new())).await {
+                // The agent still sees the last one off.
+                Err(SessionError::Busy { .. }) if begun.elapsed() < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(50)).await
+                }
+                result => break result.unwrap(),
+            }
+        };
         steps::udp::client(&mut session, plan, ways).await.unwrap()
     });
     println!("\nTOLD {}", serde_json::to_string(&section).unwrap());
 }
 
-/// The variable that makes this program one bare end: the part, the rate in Mbit/s, and whether datagrams go one by one.
+/// The variable that makes this program one bare end, as [`End`] in JSON.
 const END: &str = "WEAKLINK_UDP_END";
 
-/// No test: one end of what [`the_most_that_this_host_moves`] measures.
+/// A bare end: no session, no search.
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+struct End {
+    sends: bool,
+    mbit: u64,
+    /// Each datagram by itself through the kernel.
+    apart: bool,
+    /// The receiver sleeps after each call, and has hardly a buffer.
+    slow: bool,
+}
+
+/// The payload of its datagrams.
+const BYTES: usize = 1472;
+
+/// No test: one bare end.
 #[test]
 fn plays_an_end() {
     use weaklink::sys::{Progress, cpu};
     use weaklink::throughput::udp::{Finish, ReceiveSpec, Receiver, SendSpec, send};
-    const BYTES: usize = 1472;
     let Ok(text) = std::env::var(END) else { return };
-    let (part, mbit, apart): (String, u64, bool) = serde_json::from_str(&text).unwrap();
-    let here = if part == "send" { "10.78.0.1:5211" } else { "10.78.0.2:5211" };
+    let end: End = serde_json::from_str(&text).unwrap();
+    let (here, there) = ("10.78.0.1:5211", "10.78.0.2:5211");
+    let (here, there) = if end.sends { (here, there) } else { (there, here) };
     let socket = std::net::UdpSocket::bind(here).unwrap();
-    socket.connect(if part == "send" { "10.78.0.2:5211" } else { "10.78.0.1:5211" }).unwrap();
-    let (stop, progress) = (Stop::new(), Progress::new());
-    let (before, seconds) = (cpu::thread_time().unwrap_or_default(), Duration::from_secs(3));
-    let (count, time, rest) = if part == "send" {
-        let spec = SendSpec { pass: 1, rate: BitRate::from_mbit(mbit), duration: seconds, datagram: BYTES, apart };
-        let sent = send(&socket, &spec, &stop, &progress).unwrap();
-        (sent.datagrams, sent.elapsed_us.seconds(), sent.method)
+    socket.connect(there).unwrap();
+    let (stop, progress, seconds) = (Stop::new(), Progress::new(), Duration::from_secs(3));
+    let told = || cpu::thread_time().unwrap_or_default().as_secs_f64();
+    let before = told();
+    if end.sends {
+        let rate = BitRate::from_mbit(end.mbit);
+        let sent =
+            send(&socket, &SendSpec { pass: 1, rate, duration: seconds, datagram: BYTES, apart: end.apart }, &stop, &progress);
+        let cpu = told() - before;
+        println!("\nTOLD {}", serde_json::to_string(&(sent.unwrap(), cpu)).unwrap());
     } else {
-        let spec =
-            ReceiveSpec { pass: 1, datagram: BYTES, most: u64::MAX, deadline: seconds * 2, apart, ..ReceiveSpec::default() };
+        let mut spec = ReceiveSpec { pass: 1, datagram: BYTES, most: u64::MAX, deadline: seconds * 2, ..ReceiveSpec::default() };
+        spec.apart = end.apart;
+        if end.slow {
+            (spec.buffer, spec.nap) = (Some(100_000), Some(Duration::from_millis(10)));
+        }
         let receiver = Receiver::new(&socket, spec).unwrap();
         println!("\nREADY");
-        let received = receiver.run(&Finish::new(), &stop, &progress).unwrap();
-        let own = received.dropped.measured().copied().unwrap_or_default();
-        (received.datagrams, received.elapsed_us.seconds(), format!("{}, {own} dropped here", received.method))
+        let came = receiver.run(&Finish::new(), &stop, &progress).unwrap();
+        let cpu = told() - before;
+        println!("\nTOLD {}", serde_json::to_string(&(came, cpu)).unwrap());
+    }
+}
+
+/// One pass between bare ends; each with the seconds of its thread.
+fn bare(lab: &Lab, mbit: u64, apart: bool, slow: bool) -> ((UdpSent, f64), (UdpReceived, f64)) {
+    let start = |host: &str, sends: bool| {
+        let mut command = lab.command(host, std::env::current_exe().unwrap());
+        command.args(["--exact", "plays_an_end", "--nocapture", "--test-threads=1"]);
+        command.env(END, serde_json::to_string(&End { sends, mbit, apart, slow }).unwrap());
+        Running::start(command).unwrap()
     };
-    let bytes = (count * BYTES as u64) as f64;
-    let cpu = (cpu::thread_time().unwrap_or_default() - before).as_secs_f64();
-    println!(
-        "\nTOLD {:.0} Mbit/s, {:.3} s of the thread for a GB, {count} datagrams, {rest}",
-        bytes * 8.0 / time / 1e6,
-        cpu / bytes * 1e9
-    );
+    let told = |mut end: Running| end.wait_for("TOLD", PATIENCE).unwrap().trim_start_matches("TOLD ").to_owned();
+    let mut receiver = start("nas", false);
+    receiver.wait_for("READY", PATIENCE).unwrap();
+    let sent = told(start("pc", true));
+    (serde_json::from_str(&sent).unwrap(), serde_json::from_str(&told(receiver)).unwrap())
 }
 
 /// What the host itself moves from one end to the other, with and without GSO and GRO; for people, as it asserts nothing.
@@ -126,19 +164,46 @@ fn plays_an_end() {
 fn the_most_that_this_host_moves() {
     let Some(_turn) = turn(false) else { return };
     let lab = Lab::new(Mtus::all(1500)).unwrap();
-    let end = |host: &str, part: &str, mbit: u64, apart: bool| {
-        let mut command = lab.command(host, std::env::current_exe().unwrap());
-        command.args(["--exact", "plays_an_end", "--nocapture", "--test-threads=1"]);
-        command.env(END, serde_json::to_string(&(part, mbit, apart)).unwrap());
-        Running::start(command).unwrap()
-    };
     for (mbit, apart) in [(1000, true), (1000, false), (100_000, true), (100_000, false)] {
-        let mut receiver = end("nas", "receive", mbit, apart);
-        receiver.wait_for("READY", PATIENCE).unwrap();
-        let mut sender = end("pc", "send", mbit, apart);
-        println!("asked for {mbit} Mbit/s, one by one: {apart}");
-        println!("  sender:   {}", sender.wait_for("TOLD", PATIENCE).unwrap());
-        println!("  receiver: {}", receiver.wait_for("TOLD", PATIENCE).unwrap());
+        let ((sent, sender), (came, receiver)) = bare(&lab, mbit, apart, false);
+        let pass = assemble(BitRate::from_mbit(mbit), BYTES as u32, &sent, came.clone());
+        println!(
+            "asked for {}: sent {}, {}; received {}, {}",
+            pass.asked_bps, pass.sent_bps, sent.method, pass.received_bps, came.method
+        );
+        let gigabytes = |count: u64| (count * BYTES as u64) as f64 / 1e9;
+        println!(
+            "  {:.2} and {:.2} s of the threads for a GB, {} of {} lost, {:?} of them here, jitter {}, queue {} and {}",
+            sender / gigabytes(pass.sent),
+            receiver / gigabytes(pass.received),
+            pass.lost,
+            pass.sent,
+            pass.dropped_by_receiver.measured(),
+            pass.jitter_us,
+            pass.queue_median_us,
+            pass.queue_p99_us
+        );
+    }
+}
+
+#[test]
+fn a_slow_reader_behind_a_lossy_network_is_told_from_it() {
+    let Some(_turn) = turn(false) else { return };
+    let lab = Lab::new(Mtus::all(1500)).unwrap();
+    single_frames(&lab);
+    lab.lose("p1", 50).unwrap();
+    for apart in [true, false] {
+        let ((sent, _), (came, _)) = bare(&lab, 100, apart, true);
+        let pass = assemble(BitRate::from_mbit(100), BYTES as u32, &sent, came);
+        let own = *pass.dropped_by_receiver.measured().unwrap();
+        assert!(own > pass.sent / 10, "{pass:?}");
+        let network = (pass.lost - own) as f64 / (sent.datagrams as f64);
+        assert!(
+            (0.04..0.06).contains(&network),
+            "{network}, one by one: {apart}, {own} of {} lost here, of {}",
+            pass.lost,
+            pass.sent
+        );
     }
 }
 
@@ -233,7 +298,9 @@ fn loss_at_every_rate_is_no_limit_of_the_rate() {
     let Some(_turn) = turn(false) else { return };
     let stage = Stage::new(|lab| {
         single_frames(lab);
-        ["p1", "p2"].iter().for_each(|port| lab.lose(port, 200).unwrap());
+        for port in ["p1", "p2"] {
+            lab.lose(port, 200).unwrap();
+        }
     });
     let plan = UdpPlan { presumed_bps: Some(BitRate(100_000_000)), ..UdpPlan::default() };
     let section = stage.measure(plan, Ways::All, NAS);

@@ -346,7 +346,7 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
             enough: None,
         },
         congestion: args.congestion.clone(),
-        udp: args.udp.then_some(UdpPlan { rate_bps: args.rate, datagram_bytes: args.datagram, ..UdpPlan::default() }),
+        udp: args.udp.then_some(UdpPlan { rate_bps: args.rate, datagram_bytes: args.datagram, time_us, ..UdpPlan::default() }),
         together,
     })
 }

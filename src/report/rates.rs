@@ -21,17 +21,15 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else {
         return view.note(Tone::Plain, "Nothing could be measured; the reasons are under “Not measured” below.");
     };
-    let idle = section.idle_rtt.measured().map(|rtt| format!("RTT (idle {})", rtt.median_us));
-    let mut table =
-        Table::new(&["direction", "streams", "goodput", "± at 95 %", idle.as_deref().unwrap_or("RTT under load"), "sent again"]);
+    let idle = section.idle_rtt.measured().map(|rtt| format!("RTT, idle {}", rtt.median_us));
+    let mut table = Table::new(&["direction", "streams", "goodput", "±", idle.as_deref().unwrap_or("RTT under load")]);
     let row = |direction: Direction, pass: &Pass, beside: &str| {
         vec![
             direction.arrow().to_owned(),
             format!("{}{beside}", pass.streams),
             format!("{} = {}", pass.goodput_bps, pass.goodput_bps.bytes()),
-            half_width(pass).unwrap_or_default(),
+            half_width(pass).map(|text| text.replace('±', "")).unwrap_or_default(),
             pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
-            pass.sender.measured().and_then(|stats| sent_again(stats)).unwrap_or_default(),
         ]
     };
     for direction in Direction::BOTH {

@@ -172,13 +172,14 @@ impl Shared<'_> {
 
     fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, giver: &mut Giver<'_>) -> (u64, io::Result<Ended>) {
         let socket = SockRef::from(stream);
-        let mut bytes = 0u64;
+        // The hand counts from when this stream moves; the duration counts for all from the same moment.
+        let (own, mut bytes) = (self.begin.elapsed(), 0u64);
         while bytes < limit {
             let now = self.begin.elapsed();
             if let Some(ended) = self.ended(now) {
                 return (bytes, Ok(ended));
             }
-            match giver.send(stream, &socket, now, limit - bytes) {
+            match giver.send(stream, &socket, now.saturating_sub(own), limit - bytes) {
                 Ok(0) => return (bytes, Err(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;

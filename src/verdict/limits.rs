@@ -197,3 +197,6 @@ pub const INTERRUPTS: u64 = 500;
 
 /// From this share of them on one core does the work of the card.
 pub const ON_ONE_CORE: f64 = 0.90;
+
+/// From this share of the wire's ceiling on a rate is all of it: what is missing is the rounding of its figures.
+pub const ALL_OF_IT: f64 = 0.99;

@@ -202,9 +202,12 @@ fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2], ways: &
         .collect();
     let share =
         answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| answer.rate.unwrap_or_default().as_f64() / wire.as_f64());
-    let least = if rates.len() > 1 { "at least " } else { "" };
-    let mut text =
-        format!("TCP carries {}, {least}{} of what {} can carry.", rates.join(" and "), percent(share), line_words(seen));
+    let of_it = match (share >= limits::ALL_OF_IT, rates.len() > 1) {
+        (true, _) => "all that".to_owned(),
+        (false, true) => format!("at least {} of what", percent(share)),
+        (false, false) => format!("{} of what", percent(share)),
+    };
+    let mut text = format!("TCP carries {}, {of_it} {} can carry.", rates.join(" and "), line_words(seen));
     if near {
         text.push_str(" What is missing has no evidence of a fault.");
     }

@@ -9,7 +9,7 @@ use crate::model::host::{Direction, Host, Role, TcpSettings};
 use crate::model::link::{Bond, BondPort, Bus, Counters, Duplex, HostLink, Interface, InterfaceKind, LinkModes, LinkSection};
 use crate::model::mtu::{EchoMethod, EchoPath, Limiter, MtuSection, PathMtu, ServicePath, ServiceProbe, TcpEnd};
 use crate::model::outcome::{Fact, Outcome, Source};
-use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
+use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Ways, Workload};
 use crate::model::storage::{Device, DeviceKind, Disk, DiskResult, StorageSection, Transfer};
 use crate::model::throughput::{Bins, DirectionThroughput, FarEnd, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
 use crate::model::together::{BothRates, Member, Together};
@@ -494,8 +494,31 @@ pub(super) fn mirrored(doc: &Document) -> Document {
             gain.direction = back(gain.direction);
         }
     }
+    if let Some(plan) = &mut doc.plan.throughput {
+        plan.ways = match plan.ways {
+            Ways::Upload => Ways::Download,
+            Ways::Download => Ways::Upload,
+            other => other,
+        };
+    }
     if let Some(tcp) = m.throughput.measured_mut() {
         std::mem::swap(&mut tcp.upload, &mut tcp.download);
+        if let Some(both) = tcp.both.measured_mut() {
+            std::mem::swap(&mut both.upload, &mut both.download);
+            for pass in [both.upload.measured_mut(), both.download.measured_mut()].into_iter().flatten() {
+                std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
+            }
+        }
+        if let Some(udp) = tcp.udp.measured_mut() {
+            std::mem::swap(&mut udp.upload, &mut udp.download);
+            let ways = [udp.upload.measured_mut(), udp.download.measured_mut()];
+            for pass in ways.into_iter().flatten().flat_map(|way| &mut way.passes) {
+                std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
+            }
+        }
+        for trial in tcp.congestion.measured_mut().into_iter().flatten() {
+            trial.direction = back(trial.direction);
+        }
         for way in [&mut tcp.upload, &mut tcp.download] {
             for pass in [way.single.measured_mut(), way.multi.measured_mut()].into_iter().flatten() {
                 std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
@@ -582,6 +605,7 @@ pub(super) fn datagrams(rate_mbit: u64, lost: u64) -> UdpPass {
         sent_bps: rate,
         received_bps: rate.scale(1.0 - lost as f64 / 100_000.0),
         sent: 100_000,
+        refused: 0,
         received: 100_000 - lost,
         lost,
         dropped_by_receiver: Outcome::Measured(0),
@@ -608,5 +632,10 @@ pub(super) fn group(rates: &[(u64, u64)]) -> Outcome<Together> {
         alone: both(*alone),
         together: both(*together),
     };
-    Outcome::Measured(Together { name: "lab".into(), own: 0, ended: None, members: rates.iter().enumerate().map(member).collect() })
+    Outcome::Measured(Together {
+        name: "lab".into(),
+        own: 0,
+        ended: None,
+        members: rates.iter().enumerate().map(member).collect(),
+    })
 }

@@ -223,7 +223,8 @@ impl Party<'_> {
         let ready = self.ready().await?;
         let met = self.meet(alone).await?;
         self.keep(&met, direction, |member| &mut member.alone);
-        let bins = self.pass(direction, ready, &format!("all {count} PCs at once: ")).await?;
+        let all = if count == 2 { "both PCs".to_owned() } else { format!("all {count} PCs") };
+        let bins = self.pass(direction, ready, &format!("{all} at once: ")).await?;
         let met = self.meet(None).await?;
         let common = common(&met.began_us, own, time);
         if let Err(reason) = &common {

@@ -161,6 +161,7 @@ struct Control([u8; CONTROL]);
 pub struct Incoming {
     together: bool,
     buffers: Vec<Vec<u8>>,
+    largest: usize,
 }
 
 impl Incoming {
@@ -174,7 +175,7 @@ impl Incoming {
         let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let together = set_option(socket, libc::SOL_UDP, UDP_GRO, c_int::from(!apart)).is_ok() && !apart;
         let buffers = if together { vec![vec![0; 65_536]; COALESCED] } else { vec![vec![0; head.max(1)]; MOST_RECEIVED] };
-        Self { together, buffers }
+        Self { together, buffers, largest: 1 }
     }
 
     /// How datagrams are taken in, in the kernel's words.
@@ -182,9 +183,9 @@ impl Incoming {
         if self.together { "GRO" } else { "recvmmsg" }
     }
 
-    /// Whether one drop that the kernel counts may be many datagrams that came together.
-    pub const fn drops_are_bundles(&self) -> bool {
-        self.together
+    /// The most datagrams that came together so far, at least 1: one drop that the kernel counts may be as many.
+    pub const fn largest_bundle(&self) -> usize {
+        self.largest
     }
 
     /// Waits for a datagram as the socket's timeout says, takes what has come, and shows each to `each`; gives how many.
@@ -213,18 +214,13 @@ impl Incoming {
             let length = header.msg_len as usize;
             let notes = Notes::of(&header.msg_hdr);
             let bytes = buffer.get(..length.min(buffer.len())).unwrap_or_default();
-            match notes.segment.filter(|size| *size > 0 && *size < length && bytes.len() == length) {
-                Some(size) => {
-                    for (at, datagram) in bytes.chunks(size).enumerate() {
-                        let dropped = notes.dropped.filter(|_| at == 0);
-                        each(Arrival { bytes: datagram, length: datagram.len(), at: notes.at, dropped });
-                        datagrams += 1;
-                    }
-                }
-                None => {
-                    each(Arrival { bytes, length, at: notes.at, dropped: notes.dropped });
-                    datagrams += 1;
-                }
+            let whole = bytes.len() == length;
+            let size = notes.segment.filter(|_| whole).unwrap_or(length).max(1);
+            self.largest = self.largest.max(bytes.len().div_ceil(size));
+            for (at, datagram) in bytes.chunks(size).enumerate() {
+                let length = if whole { datagram.len() } else { length };
+                each(Arrival { bytes: datagram, length, at: notes.at, dropped: notes.dropped.filter(|_| at == 0) });
+                datagrams += 1;
             }
         }
         Ok(datagrams)

@@ -82,9 +82,9 @@ impl Incoming {
         "recv"
     }
 
-    /// Whether one drop that the system counts may be many datagrams: it counts none.
-    pub const fn drops_are_bundles(&self) -> bool {
-        false
+    /// The most datagrams that came together so far: each comes by itself.
+    pub const fn largest_bundle(&self) -> usize {
+        1
     }
 
     /// Waits for a datagram as the socket's timeout says and shows it to `each`; gives how many.

@@ -27,15 +27,11 @@ impl Head {
     /// Writes it to the beginning of `bytes`; nothing where there is no room.
     pub(super) fn write(&self, bytes: &mut [u8]) {
         let Some(place) = bytes.first_chunk_mut::<HEAD>() else { return };
-        let fields = MAGIC
-            .into_iter()
-            .chain([VERSION, 0, 0, 0])
-            .chain(self.pass.to_be_bytes())
-            .chain(self.sequence.to_be_bytes())
-            .chain(self.sent.to_be_bytes());
-        for (byte, value) in place.iter_mut().zip(fields) {
-            *byte = value;
-        }
+        place[..4].copy_from_slice(&MAGIC);
+        place[4..8].copy_from_slice(&[VERSION, 0, 0, 0]);
+        place[8..16].copy_from_slice(&self.pass.to_be_bytes());
+        place[16..24].copy_from_slice(&self.sequence.to_be_bytes());
+        place[24..].copy_from_slice(&self.sent.to_be_bytes());
     }
 
     /// Reads it; none for whatever is not ours.

@@ -141,10 +141,10 @@ impl<'a> Receiver<'a> {
                 std::thread::sleep(nap);
             }
         }
-        Ok(self.conclude(count, finish.get()))
+        Ok(self.conclude(&count, finish.get()))
     }
 
-    fn conclude(&self, count: Count<'_>, sent: Option<u64>) -> UdpReceived {
+    fn conclude(&self, count: &Count<'_>, sent: Option<u64>) -> UdpReceived {
         let sent = sent.unwrap_or(0).max(count.track.beyond());
         let (queue_median, queue_p99) = count.delay.above_least().unwrap_or_default();
         let elapsed = count.elapsed();
@@ -154,7 +154,7 @@ impl<'a> Receiver<'a> {
             duplicates: count.track.duplicates,
             reordered: count.track.reordered,
             longest_loss: count.track.longest_loss(sent),
-            dropped: self.dropped(&count, sent),
+            dropped: self.dropped(count, sent),
             jitter_us: count.delay.jitter().into(),
             queue_median_us: queue_median.into(),
             queue_p99_us: queue_p99.into(),
@@ -174,12 +174,13 @@ impl<'a> Receiver<'a> {
             (_, Err(error)) => return Outcome::skipped(untold(&error)),
         };
         let grown = after.saturating_sub(before);
-        if self.incoming.drops_are_bundles() {
-            // One drop can be many datagrams: those that are missing where the count had grown.
+        let bundle = self.incoming.largest_bundle() as u64;
+        if bundle > 1 {
+            // One drop can be many datagrams: those that are missing where the count had grown, and no more than were dropped.
             let tail = sent.saturating_sub(count.track.beyond());
-            let unseen = (after as u32).wrapping_sub(count.drops);
-            let unseen = if grown == 0 { 0 } else { u64::from(unseen).saturating_mul(BUNDLE) };
-            return Outcome::Measured(count.dropped.saturating_add(tail.min(unseen)));
+            let unseen = u64::from((after as u32).wrapping_sub(count.drops)).saturating_mul(bundle);
+            let missing = count.dropped.saturating_add(tail.min(unseen));
+            return Outcome::Measured(missing.min(grown.saturating_mul(bundle)));
         }
         Outcome::Measured(grown)
     }

@@ -94,15 +94,12 @@ impl Track {
         let start = sequence / WORD * WORD;
         let base = start.saturating_sub(WINDOW);
         while self.base < base {
-            match self.words.pop_front() {
-                Some(word) => {
-                    self.runs.word(word, WORD);
-                    self.base += WORD;
-                }
-                None => {
-                    self.runs.missing(base - self.base);
-                    self.base = base;
-                }
+            if let Some(word) = self.words.pop_front() {
+                self.runs.word(word, WORD);
+                self.base += WORD;
+            } else {
+                self.runs.missing(base - self.base);
+                self.base = base;
             }
         }
         let words = usize::try_from((start - self.base) / WORD + 1).unwrap_or(0);

@@ -7,7 +7,7 @@ use crate::model::finding::{Confidence, Severity, Status};
 use crate::model::kernel::{Dips, LimitShares, ThreadCost};
 use crate::model::link::Duplex;
 use crate::model::outcome::Outcome;
-use crate::model::plan::Ways;
+use crate::model::plan::{Scope, Ways};
 use crate::model::throughput::{BothWays, CongestionTrial, DirectionThroughput, Method, Pass, SocketFacts};
 use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, ByteSize, Elapsed};
@@ -480,4 +480,55 @@ fn one_stream_that_gets_less_is_told() {
     assert!(verdict.sentence.contains("One stream alone, as a copy has, gets 6 Gbit/s PC → NAS"), "{}", verdict.sentence);
     doc.tcp().upload.single.measured_mut().unwrap().bytes = ByteSize(1);
     assert_eq!(judge(&doc).verdict, verdict, "what does not matter changes nothing");
+}
+
+#[test]
+fn hosts_that_change_places_swap_the_direction_and_nothing_else() {
+    for (sentence, make, change, _) in VERDICTS {
+        let mut doc = make();
+        change(&mut doc);
+        let together = doc.measurements.throughput.measured().is_some_and(|section| section.together.measured().is_some());
+        if together || doc.plan.scope == Scope::ThroughputIperf3 {
+            // These are about the NAS by their nature.
+            continue;
+        }
+        let (here, there) = (judge(&doc).verdict, judge(&mirrored(&doc)).verdict);
+        assert_eq!((&here.code, here.confidence), (&there.code, there.confidence), "{sentence}: {}", there.sentence);
+        let alone = here.direction.is_some() && here.direction == there.direction;
+        // Where both directions suffer alike the first of them is told.
+        let doc_rates = |doc: &Document| {
+            doc.measurements
+                .throughput
+                .measured()
+                .map(|section| Direction::BOTH.map(|way| section.of(way).best().map(|pass| pass.goodput_bps)))
+        };
+        assert!(!alone || doc_rates(&doc).is_some_and(|[up, down]| up == down), "{sentence}");
+    }
+}
+
+#[test]
+fn less_evidence_about_rates_never_makes_surer() {
+    let removals: &[fn(&mut Document)] = &[
+        |doc| doc.no_links(),
+        |doc| doc.measurements.mtu = Outcome::skipped("removed"),
+        |doc| doc.both(|pass| pass.cpu_pc = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.cpu_nas = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.sender = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.loaded_rtt = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.steady = None),
+    ];
+    for (sentence, make, change, _) in VERDICTS {
+        let mut doc = make();
+        change(&mut doc);
+        let full = judge(&doc).verdict;
+        if doc.measurements.throughput.measured().is_none() {
+            continue;
+        }
+        for remove in removals {
+            let mut less = doc.clone();
+            remove(&mut less);
+            let verdict = judge(&less).verdict;
+            assert!(verdict.code != full.code || verdict.confidence <= full.confidence, "{sentence}: {}", verdict.sentence);
+        }
+    }
 }
