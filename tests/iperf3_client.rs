@@ -133,6 +133,11 @@ fn agree(name: &str, test: &Test, result: &TestResult, report: &Value) {
             assert!(result.bytes(Way::Send) >= pass.bytes.0 || !test.omit.is_zero(), "{name}");
             assert!(!pass.sender_bins.bytes.is_empty() || test.options.max_bytes.is_some(), "{name}");
             assert_eq!(pass.sender.measured().map(Vec::len), Some(test.streams as usize), "{name}");
+            assert!(pass.limits.measured().is_some(), "{name}: {:?}", pass.limits);
+            assert!(
+                pass.sender_series.measured().is_some_and(|all| !all.at_us.is_empty() || test.options.max_bytes.is_some()),
+                "{name}"
+            );
         } else {
             // What was sent last may still have been on its way when the server closed; what was omitted may be other bytes here.
             let (ours, theirs) = (ours.iter().sum::<u64>(), theirs.iter().sum::<u64>());

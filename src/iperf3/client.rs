@@ -30,7 +30,7 @@ pub use passes::{Datagrams, datagrams, passes};
 pub use test::{MOST_STREAMS, Test, TestResult, UdpTest, Ways};
 
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,9 @@ use self::measure::{Opened, measure};
 use super::socket::{self, Ask};
 use super::stream::{DataSocket, Way};
 use super::{Control, ControlError, Cookie, State, udp};
+use crate::model::throughput::SocketFacts;
 use crate::sys::{self, Progress, Stop};
+use crate::throughput::{self, End};
 
 /// How long a connection may take: the first two repetitions of a lost SYN (1 and 2 s later) still fall into it.
 const CONNECT: Duration = Duration::from_secs(4);
@@ -126,18 +128,16 @@ impl Talk {
                 return Err(ClientError::Interrupted);
             }
             let from = (self.address, test.bind);
-            let stream = if test.udp.is_some() { open_udp(from, &ask) } else { open_tcp(from, &ask, cookie) };
+            let stream = if test.udp.is_some() { open_udp(from, &ask, stop) } else { open_tcp(from, &ask, cookie) };
             let (socket, refused) = match stream {
                 Ok(stream) => stream,
+                Err(_) if stop.is_set() => return Err(ClientError::Interrupted),
                 Err(error) => return Err(self.stream_error(error, at + 1, of)),
             };
             let facts = if way == Way::Send { &mut opened.send_sockets } else { &mut opened.receive_sockets };
-            facts.get_or_insert_with(|| {
-                let sends = way == Way::Send;
-                match &socket {
-                    DataSocket::Tcp(stream) => ask.facts(&SockRef::from(stream), sends, refused),
-                    DataSocket::Udp(socket) => ask.facts(&SockRef::from(socket), sends, refused),
-                }
+            facts.get_or_insert_with(|| match &socket {
+                DataSocket::Tcp(stream) => granted(stream, test, way, refused),
+                DataSocket::Udp(socket) => ask.facts(&SockRef::from(socket), way == Way::Send, refused),
             });
             opened.sockets.push((socket, way));
         }
@@ -164,6 +164,13 @@ impl Talk {
     }
 }
 
+/// What the kernel granted on a TCP stream; a refused segment size, which nobody can read back, where nothing else was refused.
+fn granted(stream: &TcpStream, test: &Test, way: Way, refused: Vec<String>) -> SocketFacts {
+    let end = if way == Way::Send { End::Sender } else { End::Receiver };
+    let facts = throughput::facts(&SockRef::from(stream), &test.options, end);
+    if facts.refused.is_empty() { SocketFacts { refused, ..facts } } else { facts }
+}
+
 /// Opens a TCP stream to the first address from the second.
 fn open_tcp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, cookie: &Cookie) -> io::Result<(DataSocket, Vec<String>)> {
     let (stream, refused) = socket::open_tcp(address, own, ask, CONNECT)?;
@@ -173,8 +180,8 @@ fn open_tcp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, cookie: &Co
 }
 
 /// Opens a stream of datagrams likewise.
-fn open_udp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask) -> io::Result<(DataSocket, Vec<String>)> {
-    let (socket, refused) = udp::open(address, own, ask, CONNECT).map_err(|error| match error.kind() {
+fn open_udp((address, own): (SocketAddr, Option<IpAddr>), ask: &Ask, stop: &Stop) -> io::Result<(DataSocket, Vec<String>)> {
+    let (socket, refused) = udp::open(address, own, ask, CONNECT, stop).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => {
             io::Error::new(error.kind(), "no answer to the first datagram: something drops UDP on this port")
         }

@@ -35,15 +35,15 @@ impl Ask {
         let mut refused = self.apply_any(socket);
         let mut note = |what: &str, done: io::Result<()>| note(&mut refused, what, done);
         if let Some(bytes) = self.mss_bytes {
-            note(&format!("a segment size of {bytes} bytes"), sys::tcp::set_max_segment(socket, bytes));
+            note(&format!("A segment size of {bytes} bytes"), sys::tcp::set_max_segment(socket, bytes));
         }
         if self.no_delay {
-            note("sending small segments at once", socket.set_tcp_nodelay(true));
+            note("Sending small segments at once", socket.set_tcp_nodelay(true));
         }
         if let Some(name) = &self.congestion
             && sys::tcp::congestion(socket).ok().as_ref() != Some(name)
         {
-            note(&format!("the congestion control {name}"), sys::tcp::set_congestion(socket, name));
+            note(&format!("The congestion control {name}"), sys::tcp::set_congestion(socket, name));
         }
         refused
     }
@@ -57,11 +57,11 @@ impl Ask {
         let mut refused = Vec::new();
         let mut note = |what: &str, done: io::Result<()>| note(&mut refused, what, done);
         if let Some(bytes) = self.window_bytes {
-            note(&format!("a send buffer of {bytes} bytes"), socket.set_send_buffer_size(bytes as usize));
-            note(&format!("a receive buffer of {bytes} bytes"), socket.set_recv_buffer_size(bytes as usize));
+            note(&format!("A send buffer of {bytes} bytes"), socket.set_send_buffer_size(bytes as usize));
+            note(&format!("A receive buffer of {bytes} bytes"), socket.set_recv_buffer_size(bytes as usize));
         }
         if let Some(tos) = self.tos {
-            note(&format!("the type-of-service byte {tos}"), set_tos(socket, tos));
+            note(&format!("The type-of-service byte {tos}"), set_tos(socket, tos));
         }
         refused
     }
@@ -81,7 +81,7 @@ impl Ask {
 
 fn note(refused: &mut Vec<String>, what: &str, done: io::Result<()>) {
     if let Err(error) = done {
-        refused.push(format!("{what} was refused: {error}"));
+        refused.push(format!("{what} was refused: {error}."));
     }
 }
 

@@ -230,6 +230,21 @@ impl Streams {
         self.shared.now()
     }
 
+    /// How many streams there are.
+    pub const fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// What this end does on a stream; none where there is no such one.
+    pub fn way(&self, at: usize) -> Option<Way> {
+        self.streams.get(at).map(|stream| stream.way)
+    }
+
     /// What each stream has counted after the omitted part.
     pub fn counts(&self) -> Vec<Count> {
         self.streams.iter().zip(&self.shared.tallies).map(|(stream, tally)| tally.get().since(&stream.omitted)).collect()

@@ -14,7 +14,7 @@ use super::pace::Pace;
 use super::socket::{Ask, bind};
 use super::stream::{CALL_WAIT, Count, LoopEnd, Shared, Way};
 use super::tcp::is_wait;
-use crate::sys;
+use crate::sys::{self, Stop};
 
 /// The smallest payload that iperf3 allows: room for the longer header.
 pub const LEAST_LEN: usize = 16;
@@ -152,8 +152,14 @@ impl Arrivals {
 /// In the wrong order, a sending server's data can come before its answer; that data is dropped, as it is not the test's yet.
 ///
 /// # Errors
-/// `TimedOut` when no answer came within `timeout`; `ConnectionRefused` when nothing listens there.
-pub fn open(address: SocketAddr, own: Option<IpAddr>, ask: &Ask, timeout: Duration) -> io::Result<(UdpSocket, Vec<String>)> {
+/// `TimedOut` when no answer came within `timeout` or until `stop` was set; `ConnectionRefused` when nothing listens there.
+pub fn open(
+    address: SocketAddr,
+    own: Option<IpAddr>,
+    ask: &Ask,
+    timeout: Duration,
+    stop: &Stop,
+) -> io::Result<(UdpSocket, Vec<String>)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     let refused = prepare(&socket, ask);
     bind(&socket, own)?;
@@ -165,7 +171,7 @@ pub fn open(address: SocketAddr, own: Option<IpAddr>, ask: &Ask, timeout: Durati
     let again = timeout / 3;
     let (begin, mut sent_at) = (Instant::now(), None::<Instant>);
     let mut buffer = vec![0; MOST_LEN];
-    while begin.elapsed() < timeout {
+    while begin.elapsed() < timeout && !stop.is_set() {
         if sent_at.is_none_or(|at| at.elapsed() >= again) {
             socket.send(&connect_datagram())?;
             sent_at = Some(Instant::now());

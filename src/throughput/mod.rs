@@ -39,6 +39,7 @@ pub use meter::{BIN, Meter, assemble, goodput, steady};
 pub use receiver::{ReceiveSpec, receive};
 pub use schedule::Schedule;
 pub use sender::{SendSpec, send};
+pub use series::Recorder;
 pub use socket::{CAPACITY_CONGESTION, End, SocketSpec, adopt, connect, facts, prepare};
 pub use tcp_info::decode;
 

@@ -37,7 +37,7 @@ struct Seen {
 /// Collects looks. Not every look has to have every stream: of the others the last word counts, and what a counter added falls into
 /// the row of the next look, so that nothing is lost.
 #[derive(Clone, Debug)]
-pub(super) struct Recorder {
+pub struct Recorder {
     streams: Vec<Seen>,
     rows: Vec<Row>,
     /// The row that is still open, and the looks in it.
@@ -48,17 +48,17 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// For so many streams; nothing seen yet.
-    pub(super) fn new(streams: usize) -> Self {
+    pub fn new(streams: usize) -> Self {
         Self { streams: vec![Seen::default(); streams], rows: Vec::new(), open: None, stride: 1 }
     }
 
     /// What the streams had counted before the pass began; no row.
-    pub(super) fn begin(&mut self, told: &[(usize, TcpStats)]) {
+    pub fn begin(&mut self, told: &[(usize, TcpStats)]) {
         self.take(told);
     }
 
     /// One look, with what some streams said then. A moment that is not later than the last one only adds to its row.
-    pub(super) fn look(&mut self, at: Duration, told: &[(usize, TcpStats)]) {
+    pub fn look(&mut self, at: Duration, told: &[(usize, TcpStats)]) {
         let (at, added) = (Elapsed::from(at).0, self.take(told));
         let add = |row: &mut Row| row.added.iter_mut().zip(added).for_each(|(sum, more)| *sum = sum.saturating_add(more));
         if let Some(last) = self.open.as_mut().map(|(row, _)| row).or(self.rows.last_mut()).filter(|row| at <= row.at) {
@@ -76,7 +76,7 @@ impl Recorder {
     }
 
     /// The series, each column filled if any stream's kernel told of it.
-    pub(super) fn finish(mut self) -> KernelSeries {
+    pub fn finish(mut self) -> KernelSeries {
         self.close();
         let rows = &self.rows;
         let gauge = |at: usize| -> Vec<u64> {

@@ -9,10 +9,10 @@ use super::{ANSWER, Talk, soon};
 use crate::iperf3::stream::{DataSocket, Streams, Way};
 use crate::iperf3::{ControlError, Cookie, Results, SenderRetransmits, State, StreamResult, stream_id};
 use crate::model::Outcome;
-use crate::model::kernel::Ended;
-use crate::model::throughput::SocketFacts;
+use crate::model::kernel::{Ended, KernelSeries};
+use crate::model::throughput::{SocketFacts, TcpStats};
 use crate::sys::{Progress, Stop};
-use crate::throughput::{BIN, Meter, Schedule};
+use crate::throughput::{BIN, Meter, Recorder, Schedule};
 
 /// How long the control connection is listened to at a time while the test runs.
 const LOOK: Duration = Duration::from_millis(20);
@@ -33,6 +33,9 @@ const ACKNOWLEDGE: Duration = ANSWER;
 /// The time without data after which nothing is taken to be on its way any more, and the longest that is waited for that.
 const DRAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
+/// What this end does, in the order of the two series.
+const WAYS: [Way; 2] = [Way::Send, Way::Receive];
+
 /// What was opened for a test.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
@@ -47,11 +50,40 @@ struct Looks {
     from: Duration,
     sent: Meter,
     received: Option<Meter>,
+    /// The kernel's view of the streams that send and of those that receive, and the bins that it has had.
+    kernel: Option<[Recorder; 2]>,
+    bins: u128,
 }
 
 impl Looks {
-    fn new(from: Duration) -> Self {
-        Self { from, sent: Meter::new(BIN, from), received: None }
+    fn new(test: &Test, streams: &Streams, from: Duration) -> Self {
+        let kernel = test.udp.is_none().then(|| {
+            WAYS.map(|way| {
+                let told = told(streams, way);
+                let mut recorder = Recorder::new(told.len());
+                recorder.begin(&told);
+                recorder
+            })
+        });
+        Self { from, sent: Meter::new(BIN, from), received: None, kernel, bins: 0 }
+    }
+
+    /// Looks at the kernel's view once a bin.
+    fn look_at_kernel(&mut self, streams: &Streams, now: Duration) {
+        let at = now.saturating_sub(self.from);
+        let bins = at.as_nanos() / BIN.as_nanos();
+        if bins > self.bins {
+            self.bins = bins;
+            for (recorder, way) in self.kernel.iter_mut().flatten().zip(WAYS) {
+                recorder.look(at, &told(streams, way));
+            }
+        }
+    }
+
+    /// The series of both ways, sending first.
+    fn kernel(self) -> [Outcome<KernelSeries>; 2] {
+        let none = || Outcome::skipped("datagrams have no connection that the kernel counts");
+        self.kernel.map_or_else(|| [none(), none()], |both| both.map(|recorder| Outcome::Measured(recorder.finish())))
     }
 
     fn look(&mut self, streams: &Streams, now: Duration) {
@@ -65,6 +97,12 @@ impl Looks {
     }
 }
 
+/// The kernel's view of the streams of one way, numbered among themselves.
+fn told(streams: &Streams, way: Way) -> Vec<(usize, TcpStats)> {
+    let of_way = (0..streams.len()).filter(|at| streams.way(*at) == Some(way));
+    of_way.enumerate().filter_map(|(number, at)| streams.tcp_stats(at).measured().map(|stats| (number, *stats))).collect()
+}
+
 /// Runs the test on open streams, after the server's word to begin.
 pub(super) fn measure(
     talk: &Talk,
@@ -74,7 +112,7 @@ pub(super) fn measure(
     progress: &Progress,
 ) -> Result<TestResult, ClientError> {
     let mut streams = Streams::start(opened.sockets, test.load())?;
-    let mut looks = Looks::new(Duration::ZERO);
+    let mut looks = Looks::new(test, &streams, Duration::ZERO);
     let ended = watch(talk, test, &mut streams, &mut looks, (stop, progress))?;
     let until = streams.elapsed();
     looks.look(&streams, until);
@@ -85,15 +123,19 @@ pub(super) fn measure(
     wait_for_senders(&streams);
     let acknowledged = if ended == Ended::Stopped { None } else { last_data(test, &streams, &looks, stop) };
     let over = if ended == Ended::Stopped { Err(ControlError::Stopped) } else { end(talk, &streams) };
-    let received = looks.received.as_ref();
+    let (sent_bins, counted_from) = (looks.sent.finish(until), looks.from);
+    let received_bins = looks.received.as_ref().map(|meter| meter.finish(until)).unwrap_or_default();
+    let [send_series, receive_series] = looks.kernel();
     let mut result = TestResult {
         test: test.clone(),
         streams: streams.finish(),
-        sent_bins: looks.sent.finish(until),
-        received_bins: received.map(|meter| meter.finish(until)).unwrap_or_default(),
-        elapsed: until.saturating_sub(looks.from),
+        sent_bins,
+        received_bins,
+        send_series,
+        receive_series,
+        elapsed: until.saturating_sub(counted_from),
         acknowledged,
-        counted_from: looks.from,
+        counted_from,
         server: Outcome::skipped("the test was interrupted before the server told what it saw"),
         ended,
         send_sockets: opened.send_sockets.unwrap_or_default(),
@@ -130,9 +172,10 @@ fn watch(
         if omits && now >= test.omit {
             omits = false;
             streams.omit();
-            *looks = Looks::new(now);
+            *looks = Looks::new(test, streams, now);
         }
         looks.look(streams, now);
+        looks.look_at_kernel(streams, now);
         progress.set(streams.bytes(Way::Send).saturating_add(streams.bytes(Way::Receive)));
         let left = (looks.from + test.time).saturating_sub(now);
         if stop.is_set() {

@@ -11,7 +11,7 @@ use crate::iperf3::udp::{LEAST_LEN, MOST_LEN};
 use crate::iperf3::{Amount, Flow, Params, Protocol, Results};
 use crate::model::Outcome;
 use crate::model::host::Direction;
-use crate::model::kernel::Ended;
+use crate::model::kernel::{Ended, KernelSeries};
 use crate::model::throughput::{Bins, PassOptions, SocketFacts};
 use crate::units::BitRate;
 
@@ -217,6 +217,10 @@ pub struct TestResult {
     pub sent_bins: Bins,
     /// What this end read in each bin, from the first byte after the omitted part on.
     pub received_bins: Bins,
+    /// The kernel's view of this end's sending streams, bin by bin.
+    pub send_series: Outcome<KernelSeries>,
+    /// The kernel's view of this end's receiving streams, bin by bin.
+    pub receive_series: Outcome<KernelSeries>,
     /// From the end of the omitted part to the end of the test at this end.
     pub elapsed: Duration,
     /// From the end of the omitted part until the server's kernel had acknowledged all bytes; where they were limited, and it is known.
