@@ -1,9 +1,10 @@
 //! weaklink's engine against iperf3 on one and the same network of namespaces, in alternation.
 //!
 //! ```text
-//! cargo bench                    about four minutes
-//! cargo bench -- --quick         about one
+//! cargo bench                    about nine minutes
+//! cargo bench -- --quick         about three
 //! IPERF3=/path/to/iperf3 cargo bench
+//! IPERF3_NEW=/path/to/a/newer/iperf3 cargo bench      its cheapest mode is compared too
 //! ```
 //!
 //! Needs root, Linux, iproute2, ethtool and iperf3; where one is missing it says so and ends (an error with `WEAKLINK_FULL=1`).
@@ -89,15 +90,11 @@ impl Spread {
 }
 
 /// Every mover in turn, another first in each round; the transfers of each.
-fn rounds<const N: usize>(
-    lab: &Lab,
-    movers: [Mover; N],
-    (streams, seconds, repeats): (u64, u64, usize),
-) -> io::Result<[Vec<Transfer>; N]> {
-    let mut done: [Vec<Transfer>; N] = std::array::from_fn(|_| Vec::new());
+fn rounds(lab: &Lab, movers: &[Mover], (streams, seconds, repeats): (u64, u64, usize)) -> io::Result<Vec<Vec<Transfer>>> {
+    let mut done = vec![Vec::new(); movers.len()];
     for round in 0..repeats {
-        for at in 0..N {
-            let turn = (at + round) % N;
+        for at in 0..movers.len() {
+            let turn = (at + round) % movers.len();
             done[turn].push(ends::transfer(lab, movers[turn], streams, seconds)?);
         }
     }
@@ -114,32 +111,84 @@ fn median(transfers: &[Transfer], of: impl Fn(&Transfer) -> f64) -> f64 {
 }
 
 fn speed(effort: Effort) -> io::Result<()> {
-    const MOVERS: [Mover; 4] = [Mover::Iperf3, Mover::Iperf3Zero, Mover::Lean, Mover::Copies];
+    let mut movers = vec![Mover::Iperf3, Mover::Iperf3Zero, Mover::Lean, Mover::Copies];
+    if ends::newer_iperf3().is_some() {
+        movers.extend([Mover::Newer, Mover::NewerBest]);
+    } else {
+        println!("\nno newer iperf3: IPERF3_NEW=/path names one that knows --skip-rx-copy");
+    }
     println!("\n# Unshaped: against iperf3 in the same round ({} rounds of {} s, CUBIC)", effort.repeats, effort.seconds);
     println!("CPU is user and system time of both processes for each gigabyte that arrived; ratios: median (least–most)\n");
     println!(
-        "{:<16} {:<11} {:>9} {:>18} {:>9} {:>9} {:>9} {:>18}",
+        "{:<16} {:<14} {:>9} {:>18} {:>9} {:>9} {:>9} {:>18}",
         "setup", "program", "Gbit/s", "over iperf3", "send s/GB", "recv s/GB", "both s/GB", "over iperf3"
     );
+    let mut goals = Vec::new();
     for mtu in [1500, 9000] {
         let lab = Lab::new(Mtus::all(mtu))?;
-        for streams in [1, 4] {
-            let done = rounds(&lab, MOVERS, (streams, effort.seconds, effort.repeats))?;
-            for (mover, ours) in MOVERS.iter().zip(&done) {
-                let whole = |t: &Transfer| t.whole;
-                let cpu = |t: &Transfer| t.cpu[0] + t.cpu[1];
+        for streams in [1, 4, 16] {
+            let done = rounds(&lab, &movers, (streams, effort.seconds, effort.repeats))?;
+            let setup = format!("{mtu}, {streams} stream{}", if streams > 1 { "s" } else { "" });
+            for (mover, ours) in movers.iter().zip(&done) {
                 println!(
-                    "{:<16} {:<11} {:>9.2} {:>18} {:>9.3} {:>9.3} {:>9.3} {:>18}",
-                    format!("{mtu}, {streams} stream{}", if streams > 1 { "s" } else { "" }),
+                    "{setup:<16} {:<14} {:>9.2} {:>18} {:>9.3} {:>9.3} {:>9.3} {:>18}",
                     name(*mover),
-                    median(ours, whole) / 1e9,
-                    over(ours, &done[0], whole).ratio(),
+                    median(ours, |t| t.whole) / 1e9,
+                    over(ours, &done[0], |t| t.whole).ratio(),
                     median(ours, |t| t.cpu[0]),
                     median(ours, |t| t.cpu[1]),
-                    median(ours, cpu),
-                    over(ours, &done[0], cpu).ratio(),
+                    median(ours, Transfer::both),
+                    over(ours, &done[0], Transfer::both).ratio(),
                 );
             }
+            goals.extend(reached(&setup, &movers, &done));
+        }
+    }
+    chosen()?;
+    println!("\n# Goals: medians of the ratios in each round\n");
+    for line in goals {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// What one mover is to reach over another: at least this share of its rate, at most this share of its processor time for a gigabyte.
+const GOALS: [(Mover, Mover, f64, f64); 3] = [
+    (Mover::Copies, Mover::Iperf3, 1.3, 0.8),
+    (Mover::Lean, Mover::Iperf3, 1.8, 0.5),
+    (Mover::Lean, Mover::NewerBest, 1.05, 0.75),
+];
+
+/// Each goal of one setup with what was reached.
+fn reached(setup: &str, movers: &[Mover], done: &[Vec<Transfer>]) -> Vec<String> {
+    let of = |wanted: Mover| movers.iter().position(|mover| *mover == wanted).and_then(|at| done.get(at));
+    let line = |&(ours, theirs, least, most): &(Mover, Mover, f64, f64)| {
+        let (a, b) = (of(ours)?, of(theirs)?);
+        let (rate, cpu) = (over(a, b, |t| t.whole).median, over(a, b, Transfer::both).median);
+        let word = |good: bool| if good { "reached" } else { "NOT reached" };
+        Some(format!(
+            "{setup:<16} {:<9} over {:<14} goodput {rate:5.2}, at least {least:.2}: {:<12} CPU/GB {cpu:5.2}, at most {most:.2}: {}",
+            name(ours),
+            name(theirs),
+            word(rate >= least),
+            word(cpu <= most),
+        ))
+    };
+    GOALS.iter().filter_map(line).collect()
+}
+
+/// What the engine tried and chose on this machine.
+fn chosen() -> io::Result<()> {
+    println!("\n# The ways that were tried on one stream at MTU 9000, and the choice\n");
+    let told = ends::both_ends(&Lab::new(Mtus::all(9000))?, 1, 2, false)?;
+    for (end, method, trials) in
+        [("sender", &told.sender.method, &told.sender.trials), ("receiver", &told.receiver.method, &told.receiver.trials)]
+    {
+        println!("{end}: {method}");
+        for trial in trials {
+            let gbit = trial.rate_bps.as_f64() / 1e9;
+            let told = trial.refused.clone().unwrap_or_else(|| format!("{gbit:.2} Gbit/s, {:.3} s/GB", trial.cpu_s_per_gb));
+            println!("    {:<28} {told}", trial.method);
         }
     }
     Ok(())
@@ -151,6 +200,8 @@ const fn name(mover: Mover) -> &'static str {
         Mover::Copies => "w. copies",
         Mover::Iperf3 => "iperf3",
         Mover::Iperf3Zero => "iperf3 -Z",
+        Mover::Newer => "newer iperf3",
+        Mover::NewerBest => "newer, best",
     }
 }
 
@@ -161,22 +212,25 @@ fn accuracy(effort: Effort) -> io::Result<()> {
         "{:>7} {:>12} {:>10} {:>10} {:>15} {:>15} {:>18} {:>17}",
         "Mbit/s", "arithmetic", "weaklink", "iperf3", "weaklink off by", "iperf3 off by", "weaklink − iperf3", "CPU over iperf3"
     );
-    for mbit in [1000, 2500] {
+    for mbit in [1000, 2500, 5000] {
         let lab = Lab::new(Mtus::all(MTU as u32))?;
         lab.shape(mbit, MTU)?;
-        // IPv4 and TCP with timestamps take 52 bytes of a packet; preamble, header, FCS and gap add 38 to it.
+        // The goal: within 1 % of this, in passes of at most 3 s. IPv4 and TCP with timestamps take 52 bytes of a packet; preamble, header, FCS and gap add 38 to it.
         let ideal = mbit as f64 * (MTU - 52) as f64 / (MTU + 38) as f64;
-        let [ours, theirs] = rounds(&lab, [Mover::Lean, Mover::Iperf3], (1, effort.accuracy_seconds, effort.accuracy_repeats))?;
+        let done = rounds(&lab, &[Mover::Lean, Mover::Iperf3], (1, effort.accuracy_seconds, effort.accuracy_repeats))?;
+        let [ours, theirs] = [&done[0], &done[1]];
         let rate = |t: &Transfer| t.goodput / 1e6;
-        let (us, them) = (median(&ours, rate), median(&theirs, rate));
+        let (us, them) = (median(ours, rate), median(theirs, rate));
         let off = |value: f64, truth: f64| format!("{:+.2} %", (value / truth - 1.0) * 100.0);
-        let cpu = over(&ours, &theirs, |t| t.cpu[0] + t.cpu[1]).ratio();
+        let cpu = over(ours, theirs, Transfer::both).ratio();
         println!(
             "{mbit:>7} {ideal:>12.1} {us:>10.1} {them:>10.1} {:>15} {:>15} {:>18} {cpu:>17}",
             off(us, ideal),
             off(them, ideal),
             off(us, them)
         );
+        let word = if (us / ideal - 1.0).abs() <= 0.01 { "reached" } else { "NOT reached" };
+        println!("{:>7} within 1 % of the arithmetic in {} s: {word}", "", effort.accuracy_seconds);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use weaklink::model::Outcome;
 use weaklink::model::mtu::PathMtu;
-use weaklink::model::throughput::{PassOptions, ReceiverEnd};
+use weaklink::model::throughput::{PassOptions, ReceiverEnd, SenderEnd};
 use weaklink::mtu::{Endpoint, Listener, Token};
 use weaklink::sys::Stop;
 use weaklink::throughput::{
@@ -50,6 +50,10 @@ pub enum Mover {
     Iperf3,
     /// iperf3 with `-Z`: its sender does not copy.
     Iperf3Zero,
+    /// A newer iperf3 as it is called every day; see [`newer_iperf3`].
+    Newer,
+    /// A newer iperf3 in its cheapest mode: neither end copies (`-Z --skip-rx-copy`).
+    NewerBest,
 }
 
 /// What one transfer gave.
@@ -61,6 +65,24 @@ pub struct Transfer {
     pub goodput: f64,
     /// Seconds of processor time for each gigabyte (10⁹), the sending process and the receiving one.
     pub cpu: [f64; 2],
+}
+
+impl Transfer {
+    /// Seconds of processor time for each gigabyte, both processes.
+    pub fn both(&self) -> f64 {
+        self.cpu[0] + self.cpu[1]
+    }
+}
+
+/// What both of our ends told of a pass.
+#[derive(Debug)]
+pub struct Told {
+    /// The sending end.
+    pub sender: SenderEnd,
+    /// The receiving end.
+    pub receiver: ReceiverEnd,
+    /// Processor time in seconds, the sending process and the receiving one.
+    cpu: [f64; 2],
 }
 
 /// Plays the end that the environment names; tells whether it named one.
@@ -179,43 +201,64 @@ pub fn iperf3() -> String {
     std::env::var("IPERF3").unwrap_or_else(|_| "iperf3".to_owned())
 }
 
+/// A second, newer iperf3 to compare with, where one is named and knows `--skip-rx-copy`.
+pub fn newer_iperf3() -> Option<String> {
+    let program = std::env::var("IPERF3_NEW").ok()?;
+    let help = Command::new(&program).arg("--help").output().ok()?;
+    String::from_utf8_lossy(&help.stdout).contains("--skip-rx-copy").then_some(program)
+}
+
 /// Moves bytes from the PC to the NAS for so many seconds, with CUBIC.
 pub fn transfer(lab: &Lab, mover: Mover, streams: u64, seconds: u64) -> io::Result<Transfer> {
     match mover {
         Mover::Lean | Mover::Copies => ours_moves(lab, streams, seconds, mover == Mover::Copies),
-        Mover::Iperf3 | Mover::Iperf3Zero => iperf3_moves(lab, streams, seconds, mover == Mover::Iperf3Zero),
+        Mover::Iperf3 => iperf3_moves(lab, streams, seconds, (&iperf3(), &[])),
+        Mover::Iperf3Zero => iperf3_moves(lab, streams, seconds, (&iperf3(), &["-Z"])),
+        Mover::Newer | Mover::NewerBest => {
+            let program = newer_iperf3().ok_or_else(|| io::Error::other("IPERF3_NEW names no newer iperf3"))?;
+            let options: &[&str] = if mover == Mover::Newer { &[] } else { &["-Z", "--skip-rx-copy"] };
+            iperf3_moves(lab, streams, seconds, (&program, options))
+        }
     }
 }
 
-fn ours_moves(lab: &Lab, streams: u64, seconds: u64, copies: bool) -> io::Result<Transfer> {
+/// One pass of ours from the PC to the NAS with all that both ends tell.
+pub fn both_ends(lab: &Lab, streams: u64, seconds: u64, copies: bool) -> io::Result<Told> {
     let part = |name: &str| format!("{name} {streams} {seconds} {}", u8::from(copies));
     let time = Duration::from_secs(seconds) + PATIENCE;
     let mut receiver = ours(lab, "nas", &part("receive"))?;
     receiver.wait_for("READY", PATIENCE)?;
     let sender = ours(lab, "pc", &part("send"))?;
     let before = of_children()?;
-    told(sender, time)?;
+    let sent = told(sender, time)?;
     let between = of_children()?;
-    let end: ReceiverEnd = serde_json::from_str(&told(receiver, time)?).map_err(io::Error::other)?;
+    let received = told(receiver, time)?;
+    Ok(Told {
+        sender: serde_json::from_str(&sent).map_err(io::Error::other)?,
+        receiver: serde_json::from_str(&received).map_err(io::Error::other)?,
+        cpu: [between - before, of_children()? - between],
+    })
+}
+
+fn ours_moves(lab: &Lab, streams: u64, seconds: u64, copies: bool) -> io::Result<Transfer> {
+    let Told { receiver: end, cpu, .. } = both_ends(lab, streams, seconds, copies)?;
     let gigabytes = end.bytes.0 as f64 / 1e9;
     Ok(Transfer {
         whole: end.bytes.0 as f64 * 8.0 / end.elapsed_us.seconds(),
         goodput: goodput(&end, steady(&end.bins).as_ref()).as_f64(),
-        cpu: [(between - before) / gigabytes, (of_children()? - between) / gigabytes],
+        cpu: cpu.map(|seconds| seconds / gigabytes),
     })
 }
 
-fn iperf3_moves(lab: &Lab, streams: u64, seconds: u64, zero: bool) -> io::Result<Transfer> {
+fn iperf3_moves(lab: &Lab, streams: u64, seconds: u64, (program, options): (&str, &[&str])) -> io::Result<Transfer> {
     let time = Duration::from_secs(seconds) + PATIENCE;
-    let mut command: Command = lab.command("nas", iperf3());
+    let mut command: Command = lab.command("nas", program);
     command.args(["-s", "-1", "-p", IPERF3_PORT, "--forceflush"]);
     let mut server = Running::start(command)?;
     server.wait_for("listening", PATIENCE)?;
-    let mut command = lab.command("pc", iperf3());
+    let mut command = lab.command("pc", program);
     command.args(["-c", NAS, "-p", IPERF3_PORT, "-J", "-C", "cubic", "-t", &seconds.to_string(), "-P", &streams.to_string()]);
-    if zero {
-        command.arg("-Z");
-    }
+    command.args(options);
     let client = Running::start(command)?;
     let before = of_children()?;
     let (_, text) = client.finish(time)?;

@@ -251,6 +251,11 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
     };
     if args.iperf3 {
         let target = Target::parse(&args.host, IPERF3_PORT).map_err(|error| unusable(error.to_string()))?;
+        if throughput.udp.is_some_and(|udp| udp.rate_bps.is_none()) {
+            return Err(unusable(
+                "--udp with --iperf3 needs --rate: the search for the rate at which loss begins needs `weaklink serve`",
+            ));
+        }
         if throughput.congestion.len() > 1 {
             return Err(unusable(
                 "--congestion compares several only with `weaklink serve` at the other end; name one with --iperf3",
@@ -341,7 +346,7 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
             enough: None,
         },
         congestion: args.congestion.clone(),
-        udp: args.udp.then_some(UdpPlan { rate_bps: args.rate, datagram_bytes: args.datagram, ..UdpPlan::default() }),
+        udp: args.udp.then_some(UdpPlan { rate_bps: args.rate, datagram_bytes: args.datagram, time_us, ..UdpPlan::default() }),
         together,
     })
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::sample::{Sampler, Watch};
 use super::tree::Tree;
+use crate::model::Outcome;
 use crate::model::cpu::CpuWindow;
 
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -166,4 +167,13 @@ fn allowed_core() -> String {
 #[expect(clippy::print_stderr, reason = "a skipped test is visible, and so are a measurement's figures")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+#[test]
+fn the_running_system_counts_packets_that_arrive() {
+    let mut tree = Tree::new(Path::new("/"), None);
+    match tree.interrupts() {
+        Outcome::Measured(reading) => assert!(!reading.receive.is_empty()),
+        other => assert!(!Path::new("/proc/softirqs").exists(), "{other:?}"),
+    }
 }

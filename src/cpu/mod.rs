@@ -6,7 +6,7 @@
 //! running at all (a quota, other programs, a hypervisor). [`ciphers`] tells beforehand what one core
 //! gives with the ciphers of SSH, and [`describe`] says what kind of host this is.
 //!
-//! The rhythm: [`decode`] and [`group`] turn the kernel's texts into numbers and [`window()`] turns two
+//! The rhythm: [`decode`], [`group`] and [`interrupts`] turn the kernel's texts into numbers and [`window()`] turns two
 //! readings into shares, all pure; [`tree`] reads the files below a given root, and [`sample`] owns
 //! the thread and the clock.
 
@@ -14,6 +14,7 @@ pub mod cipher;
 pub mod decode;
 pub mod group;
 pub mod host;
+pub mod interrupts;
 pub mod sample;
 pub mod tree;
 pub mod window;

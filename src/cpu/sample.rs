@@ -118,10 +118,11 @@ impl Watch {
         let seen = tasks.tasks.into_iter().map(|(id, task)| (id, Process { task, threads: None })).collect();
         let processes = Processes { at: scanned / 2, own: tree.own(), complete: tasks.complete, seen };
         let (waits, groups, pressure_us) = (tree.waits(), tree.groups(), tree.pressure());
+        let interrupts = tree.interrupts();
         // The cores come last, so that their window holds nothing of our own start.
         let (cores, at) = (tree.cores()?, clock.elapsed());
         let ticks_per_second = sys::cpu::ticks_per_second();
-        let before = Snapshot { at, ticks_per_second, cores, processes, waits, groups, pressure_us };
+        let before = Snapshot { at, ticks_per_second, cores, processes, waits, groups, pressure_us, interrupts };
         let after = before.clone();
         let mut watch = Self { tree, clock, before, after, peak: 0.0, scan_due: Duration::ZERO };
         watch.look_into(watch.after.processes.own.into_iter().collect());
@@ -155,6 +156,7 @@ impl Watch {
         self.after.at = self.clock.elapsed();
         self.merge_waits();
         (self.after.groups, self.after.pressure_us) = (self.tree.groups(), self.tree.pressure());
+        self.after.interrupts = self.tree.interrupts();
         self.scan();
         let mut window = window(&self.before, &self.after);
         window.peak_busy = window.peak_busy.max(self.peak);

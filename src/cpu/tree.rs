@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::decode::{self, CoreTicks, Task};
 use super::group::{self, GroupTimes};
+use super::interrupts::{self, Card, Reading};
 use super::window::Id;
 use crate::model::Outcome;
 
@@ -21,6 +22,10 @@ const MAX_PROCESSES: usize = 32 * 1024;
 /// No more threads of one process than this are read: more run at the same time on no NAS.
 const MAX_THREADS: usize = 256;
 
+/// No more interfaces than this are looked at, and no more interrupts of one: a card with a queue for each core has some hundreds.
+const MAX_CARDS: usize = 64;
+const MAX_LINES: usize = 1024;
+
 /// A root with `proc` and `sys` below it, and the process that is ours in it.
 #[derive(Debug)]
 pub struct Tree {
@@ -28,6 +33,8 @@ pub struct Tree {
     /// The directory of our own process, such as `/proc/self`.
     own: PathBuf,
     levels: Outcome<Vec<PathBuf>>,
+    /// The network cards, looked for once.
+    cards: Vec<Card>,
     buffer: Vec<u8>,
 }
 
@@ -44,7 +51,8 @@ impl Tree {
     /// The tree below `root`, where our process is `own`, or the one that reads.
     pub fn new(root: &Path, own: Option<u32>) -> Self {
         let own = root.join("proc").join(own.map_or_else(|| "self".to_owned(), |pid| pid.to_string()));
-        let mut tree = Self { root: root.to_owned(), own, levels: Outcome::skipped("not looked for yet"), buffer: Vec::new() };
+        let levels = Outcome::skipped("not looked for yet");
+        let mut tree = Self { root: root.to_owned(), own, levels, cards: find_cards(root), buffer: Vec::new() };
         tree.levels = tree.find_levels();
         tree
     }
@@ -162,6 +170,21 @@ impl Tree {
         )
     }
 
+    /// How often each core was interrupted for the network.
+    pub fn interrupts(&mut self) -> Outcome<Reading> {
+        let path = self.root.join("proc/softirqs");
+        let Some(receive) = self.read(&path).ok().and_then(interrupts::receive) else {
+            return Outcome::skipped(
+                "/proc/softirqs is not readable here or counts no packets, so which core took the network's interrupts is not known; a container may hide it",
+            );
+        };
+        let path = self.root.join("proc/interrupts");
+        let list = std::mem::take(&mut self.cards);
+        let cards = self.read(&path).map(|text| interrupts::cards(text, &list)).unwrap_or_default();
+        self.cards = list;
+        Outcome::Measured(Reading { receive, cards })
+    }
+
     /// Whether other users' processes are visible.
     pub fn visibility(&mut self) -> Outcome<()> {
         let (list, first) = (self.root.join("proc"), self.root.join("proc/1/stat"));
@@ -181,6 +204,23 @@ impl Tree {
         File::open(path)?.take(MAX_FILE).read_to_end(&mut self.buffer)?;
         Ok(&self.buffer)
     }
+}
+
+/// The interfaces that stand for a device, with the names and numbers that its interrupts go by.
+fn find_cards(root: &Path) -> Vec<Card> {
+    let Ok(entries) = fs::read_dir(root.join("sys/class/net")) else { return Vec::new() };
+    let card = |name: String| {
+        let device = root.join("sys/class/net").join(&name).join("device");
+        let target = fs::read_link(&device).ok()?;
+        let own = target.file_name()?.to_str()?.to_owned();
+        // A device of a virtual machine hangs below the PCI device that has the interrupts.
+        let bus = if own.starts_with("virtio") { device.join("..") } else { device };
+        Some(Card { name, device: Some(own), numbers: numbers(&bus.join("msi_irqs"), MAX_LINES).0 })
+    };
+    let mut names: Vec<String> =
+        entries.map_while(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()).take(MAX_CARDS).collect();
+    names.sort_unstable();
+    names.into_iter().filter_map(card).collect()
 }
 
 /// The entries of a directory that are numbers, up to a bound, and whether these are all.
@@ -225,6 +265,7 @@ mod tests {
         let levels = [(8_000_000, Some(7_000)), (0, None)].map(|(us, used_us)| GroupTimes { throttled_us: Some(us), used_us });
         assert_eq!(tree.groups(), Outcome::Measured(levels.to_vec()));
         assert!(matches!(tree.pressure(), Outcome::Skipped(_)));
+        assert!(tree.interrupts().why().is_some_and(|why| why.contains("/proc/softirqs")));
         assert_eq!(tree.visibility(), Outcome::Measured(()));
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::decode::{CoreTicks, Task};
 use super::group::GroupTimes;
+use super::interrupts::{self, Reading};
 use crate::model::Outcome;
 use crate::model::cpu::{CoreShare, CpuWindow, ProcessShare};
 
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub groups: Outcome<Vec<GroupTimes>>,
     /// Microseconds in which some task waited for a core.
     pub pressure_us: Outcome<u64>,
+    /// The network's interrupts.
+    pub interrupts: Outcome<Reading>,
 }
 
 /// All processes of a reading.
@@ -95,6 +98,7 @@ pub fn window(before: &Snapshot, after: &Snapshot) -> CpuWindow {
         pressure: both(&before.pressure_us, &after.pressure_us, |first, last| {
             share(last.saturating_sub(*first) as f64, elapsed.as_micros() as f64)
         }),
+        network: both(&before.interrupts, &after.interrupts, interrupts::between),
     }
 }
 
@@ -121,8 +125,8 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// The share from two counters, or the reason of the one that is not there.
-fn both<T: Clone>(first: &Outcome<T>, last: &Outcome<T>, of: impl FnOnce(&T, &T) -> f64) -> Outcome<f64> {
+/// What two readings give, or the reason of the one that is not there.
+fn both<T: Clone, R>(first: &Outcome<T>, last: &Outcome<T>, of: impl FnOnce(&T, &T) -> R) -> Outcome<R> {
     first.clone().and_then(|first| last.clone().map(|last| of(&first, &last)))
 }
 
@@ -229,6 +233,7 @@ mod tests {
             waits: Outcome::Measured(BTreeMap::new()),
             groups: Outcome::Measured(Vec::new()),
             pressure_us: Outcome::Measured(0),
+            interrupts: Outcome::skipped("none"),
         }
     }
 
@@ -430,6 +435,7 @@ mod tests {
                 waits: Outcome::Measured(waits),
                 groups: Outcome::Measured(vec![GroupTimes { throttled_us: group.0, used_us: group.1 }]),
                 pressure_us: Outcome::Measured(pressure),
+                interrupts: Outcome::Measured(Reading::default()),
             }
         }
     }

@@ -43,7 +43,7 @@ pub enum ControlError {
         most: usize,
     },
     /// The server cannot do the test.
-    #[error("the server cannot do the test: {}", fault_words(.0))]
+    #[error("the server cannot do the test: {}", fault_words(*.0))]
     Refused(Fault),
     /// Parameters that cannot be done.
     #[error(transparent)]
@@ -56,8 +56,9 @@ pub enum ControlError {
     Io(#[from] io::Error),
 }
 
-fn fault_words(fault: &Fault) -> String {
-    let system = (fault.system > 0).then(|| format!(" ({})", io::Error::from_raw_os_error(fault.system))).unwrap_or_default();
+fn fault_words(fault: Fault) -> String {
+    // Another system may have other numbers; on Linux, where nearly all servers run, they are these.
+    let system = if fault.system > 0 { format!(" ({})", io::Error::from_raw_os_error(fault.system)) } else { String::new() };
     match fault.meaning() {
         Some(words) => format!("{words}{system}"),
         None => format!("iperf3's error {}{system}", fault.iperf),
@@ -214,7 +215,7 @@ impl Control {
     pub fn poll_state(&self, patience: Duration) -> Result<Option<State>, ControlError> {
         self.stream.set_read_timeout(Some(patience.clamp(Duration::from_millis(1), TICK)))?;
         let mut byte = [0; 1];
-        let read = (&self.stream).peek(&mut byte);
+        let read = self.stream.peek(&mut byte);
         self.stream.set_read_timeout(Some(TICK))?;
         match read {
             Ok(0) => Err(ControlError::Closed),

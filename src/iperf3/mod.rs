@@ -15,6 +15,7 @@
 //! connection of its own with the same cookie), starts the test, and after the client's word to end both tell their
 //! results, the client first. Every connection is opened by the client, to one port.
 
+pub mod client;
 mod control;
 mod fault;
 mod number;

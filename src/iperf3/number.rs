@@ -16,7 +16,7 @@ pub(super) fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         // A float of 2^64 and more has no place in a u64; the cast of anything smaller is exact to the cut.
         let float = value.as_f64()?;
-        (float >= 0.0 && float < 18_446_744_073_709_551_616.0).then_some(float as u64)
+        (0.0..18_446_744_073_709_551_616.0).contains(&float).then_some(float as u64)
     })
 }
 

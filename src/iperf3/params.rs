@@ -92,6 +92,7 @@ impl Default for Amount {
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of iperf3's, independent of the others")]
 pub struct Params {
     /// What carries the data (`-u`).
     pub protocol: Protocol,

@@ -1,7 +1,7 @@
 //! The sockets of a test as its parameters ask for them.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -101,13 +101,23 @@ fn set_tos(socket: &Socket, tos: u8) -> io::Result<()> {
     socket.set_tos_v4(tos.into())
 }
 
-/// Opens a data connection, everything of `ask` set before the handshake; with it what was refused.
+/// Gives a socket this end's address, where one is named.
 ///
 /// # Errors
-/// Refused, unreachable, or not answered within `timeout`.
-pub fn open_tcp(address: SocketAddr, ask: &Ask, timeout: Duration) -> io::Result<(std::net::TcpStream, Vec<String>)> {
+/// The system's word: an address of another host or family.
+pub fn bind(socket: &Socket, own: Option<IpAddr>) -> io::Result<()> {
+    own.map_or(Ok(()), |own| socket.bind(&SocketAddr::new(own, 0).into()))
+}
+
+/// Opens a data connection from the address `own` (none leaves it to the route), everything of `ask` set before the handshake; with
+/// it what was refused.
+///
+/// # Errors
+/// Refused, unreachable, or not answered within `timeout`; an address that is not this host's.
+pub fn open_tcp(address: SocketAddr, own: Option<IpAddr>, ask: &Ask, timeout: Duration) -> io::Result<(TcpStream, Vec<String>)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     let refused = ask.apply_tcp(&socket);
+    bind(&socket, own)?;
     socket.connect_timeout(&address.into(), timeout)?;
     let stream = socket.into();
     pace(&stream, ask);
@@ -115,7 +125,7 @@ pub fn open_tcp(address: SocketAddr, ask: &Ask, timeout: Duration) -> io::Result
 }
 
 /// Has the kernel pace a connection, if that is asked for and this system can.
-pub fn pace(stream: &std::net::TcpStream, ask: &Ask) {
+pub fn pace(stream: &TcpStream, ask: &Ask) {
     if ask.pacing_bps.is_some() {
         let options = PassOptions { pacing_bps: ask.pacing_bps, ..PassOptions::default() };
         throughput::adopt(stream, &SocketSpec { options, ..SocketSpec::default() });

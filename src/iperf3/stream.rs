@@ -4,8 +4,13 @@
 //! intervals, [`Streams::omit`] when the first seconds shall not count, [`Streams::end_sending`] when the time is over,
 //! [`Streams::drain`] until nothing is on its way any more, [`Streams::finish`] for the result. Dropping it ends all threads too.
 
+mod tally;
+
+pub use tally::Count;
+pub(super) use tally::Tally;
+
 use std::io;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -72,39 +77,6 @@ impl Load {
     pub const TCP_LEN: usize = 128 * 1024;
 }
 
-/// What a stream counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Count {
-    /// Payload bytes that the kernel took or gave.
-    pub bytes: u64,
-    /// Datagrams: sent by a sender; by a receiver the highest counter that came, which is what must have been sent at least.
-    pub packets: u64,
-    /// Datagrams that came, late ones and copies included (receiver).
-    pub received: u64,
-    /// Datagrams that are missing, as iperf3 counts: a gap adds, a late one takes away (receiver).
-    pub lost: u64,
-    /// Datagrams that came after a later one, copies included (receiver).
-    pub out_of_order: u64,
-    /// The largest gap in the counter (receiver).
-    pub longest_loss: u64,
-    /// Variation of the transit time in seconds (RFC 3550, section 6.4.1), at the end (receiver).
-    pub jitter_s: f64,
-}
-
-impl Count {
-    /// What was added after `earlier`; jitter and the largest gap are of the whole time.
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(earlier.bytes),
-            packets: self.packets.saturating_sub(earlier.packets),
-            received: self.received.saturating_sub(earlier.received),
-            lost: self.lost.saturating_sub(earlier.lost),
-            out_of_order: self.out_of_order.saturating_sub(earlier.out_of_order),
-            ..*self
-        }
-    }
-}
-
 /// One stream's result.
 #[derive(Debug)]
 pub struct StreamEnd {
@@ -128,73 +100,8 @@ pub struct StreamEnd {
     pub method: &'static str,
     /// The processor time of its thread.
     pub cpu: Option<Duration>,
-    /// Why it ended early.
+    /// Why it ended early; none for what comes after the word to end.
     pub error: Option<io::Error>,
-}
-
-/// The counters of one stream, on cache lines of their own: a thread that counts must not slow down its neighbour.
-#[repr(align(128))]
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    bytes: AtomicU64,
-    packets: AtomicU64,
-    received: AtomicU64,
-    lost: AtomicU64,
-    out_of_order: AtomicU64,
-    longest_loss: AtomicU64,
-    jitter: AtomicU64,
-    /// Nanoseconds from the start, and 1; 0 is never.
-    first: AtomicU64,
-    last: AtomicU64,
-}
-
-impl Tally {
-    /// Counts; only the stream's own thread does, so plain stores are enough.
-    pub(super) fn set(&self, count: &Count, at: Duration) {
-        for (cell, value) in [
-            (&self.bytes, count.bytes),
-            (&self.packets, count.packets),
-            (&self.received, count.received),
-            (&self.lost, count.lost),
-            (&self.out_of_order, count.out_of_order),
-            (&self.longest_loss, count.longest_loss),
-            (&self.jitter, count.jitter_s.to_bits()),
-        ] {
-            cell.store(value, Ordering::Relaxed);
-        }
-        self.touch(at);
-    }
-
-    /// Counts bytes only.
-    pub(super) fn set_bytes(&self, bytes: u64, at: Duration) {
-        self.bytes.store(bytes, Ordering::Relaxed);
-        self.touch(at);
-    }
-
-    fn touch(&self, at: Duration) {
-        let mark = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX).saturating_add(1);
-        if self.first.load(Ordering::Relaxed) == 0 {
-            self.first.store(mark, Ordering::Relaxed);
-        }
-        self.last.store(mark, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Count {
-        let value = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        Count {
-            bytes: value(&self.bytes),
-            packets: value(&self.packets),
-            received: value(&self.received),
-            lost: value(&self.lost),
-            out_of_order: value(&self.out_of_order),
-            longest_loss: value(&self.longest_loss),
-            jitter_s: f64::from_bits(value(&self.jitter)),
-        }
-    }
-
-    fn moment(cell: &AtomicU64) -> Option<Duration> {
-        cell.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_nanos)
-    }
 }
 
 /// What all threads of a test share; no lock.
@@ -357,7 +264,7 @@ impl Streams {
 
     /// When the first bytes of a way moved.
     pub fn first(&self, way: Way) -> Option<Duration> {
-        self.of_way(way).filter_map(|(_, tally)| Tally::moment(&tally.first)).min()
+        self.of_way(way).filter_map(|(_, tally)| tally.first()).min()
     }
 
     /// A connection as the kernel counts it now.
@@ -385,6 +292,17 @@ impl Streams {
     /// Tells the senders to end, which takes them the time of one call.
     pub fn end_sending(&self) {
         self.shared.sending_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the other ends that nothing more comes on the streams on which this one sends: who waits for the rest of a block goes on.
+    /// What the kernel still holds is delivered. For after [`Streams::end_sending`].
+    pub fn close_senders(&self) {
+        for (stream, _) in self.of_way(Way::Send) {
+            if let DataSocket::Tcp(socket) = &*stream.socket {
+                // One that is closed already is all the same.
+                let _ = socket.shutdown(Shutdown::Write);
+            }
+        }
     }
 
     /// Waits until the receivers have ended or had nothing for the time of `quiet`, at the longest for `most`: the word to end, which
@@ -420,8 +338,8 @@ impl Streams {
                 way: stream.way,
                 count: tally.get().since(&stream.omitted),
                 omitted: stream.omitted,
-                first: Tally::moment(&tally.first),
-                last: Tally::moment(&tally.last),
+                first: tally.first(),
+                last: tally.last(),
                 ended: end.ended,
                 tcp: end.tcp,
                 congestion: end.congestion,
@@ -434,6 +352,7 @@ impl Streams {
     }
 
     fn halt(&self) {
+        self.shared.sending_over.store(true, Ordering::Relaxed);
         self.shared.all_over.store(true, Ordering::Relaxed);
     }
 }
@@ -446,12 +365,16 @@ impl Drop for Streams {
 
 /// One stream's thread.
 fn run(shared: &Shared, socket: &DataSocket, way: Way, at: usize) -> ThreadEnd {
-    let of_loop = match (socket, way) {
+    let mut of_loop = match (socket, way) {
         (DataSocket::Tcp(stream), Way::Send) => tcp::send(shared, stream, at),
         (DataSocket::Tcp(stream), Way::Receive) => tcp::receive(shared, stream, at),
         (DataSocket::Udp(socket), Way::Send) => udp::send(shared, socket, at),
         (DataSocket::Udp(socket), Way::Receive) => udp::receive(shared, socket, at),
     };
+    // Whoever was told to end may close with data unread, which resets the connection: that breaks nothing any more.
+    if shared.sending_over.load(Ordering::Relaxed) {
+        of_loop.error = None;
+    }
     let end = ThreadEnd {
         ended: shared.now(),
         tcp: tcp_stats(socket),

@@ -61,7 +61,7 @@ impl Content {
 
     fn send(&self, stream: &TcpStream, socket: &SockRef<'_>, offset: usize, most: usize) -> io::Result<usize> {
         match self {
-            Self::Kernel(content) => content.send(socket, offset, most),
+            Self::Kernel(content) => content.give(socket, sys::tcp::Given::FromFile, offset, most),
             Self::Own(bytes) => {
                 let rest = bytes.get(offset..).unwrap_or_default();
                 (&*stream).write(rest.get(..most).unwrap_or(rest))

@@ -4,14 +4,14 @@
 //! that starts at 1 (32 bits, or 64 where the client asked for them); all of it big-endian. The rest is content.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::pace::Pace;
-use super::socket::Ask;
+use super::socket::{Ask, bind};
 use super::stream::{CALL_WAIT, Count, LoopEnd, Shared, Way};
 use super::tcp::is_wait;
 use crate::sys;
@@ -146,15 +146,17 @@ impl Arrivals {
     }
 }
 
-/// Opens a stream to a server: a connected socket, and the exchange of the first datagrams. With it what was refused of `ask`.
+/// Opens a stream to a server from the address `own` (none leaves it to the route): a connected socket, and the exchange of the first
+/// datagrams. With it what was refused of `ask`.
 ///
 /// In the wrong order, a sending server's data can come before its answer; that data is dropped, as it is not the test's yet.
 ///
 /// # Errors
 /// `TimedOut` when no answer came within `timeout`; `ConnectionRefused` when nothing listens there.
-pub fn open(address: SocketAddr, ask: &Ask, timeout: Duration) -> io::Result<(UdpSocket, Vec<String>)> {
+pub fn open(address: SocketAddr, own: Option<IpAddr>, ask: &Ask, timeout: Duration) -> io::Result<(UdpSocket, Vec<String>)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     let refused = prepare(&socket, ask);
+    bind(&socket, own)?;
     socket.connect(&address.into())?;
     let socket = UdpSocket::from(socket);
     socket.set_read_timeout(Some(CALL_WAIT))?;

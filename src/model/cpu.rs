@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
-use super::outcome::Outcome;
-use crate::units::{ByteRate, Elapsed};
+use super::outcome::{Outcome, absent};
+use crate::units::{BitRate, ByteRate, Elapsed};
 
 /// Both hosts' ceilings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,55 @@ pub struct CpuWindow {
     pub run_delay: Outcome<f64>,
     /// The share of the window in which some task waited for a core, as the kernel's pressure figures say.
     pub pressure: Outcome<f64>,
+    /// Which cores took the network's interrupts.
+    #[serde(default = "absent")]
+    pub network: Outcome<NetworkInterrupts>,
+}
+
+/// How often each core was interrupted for the network in a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkInterrupts {
+    /// Soft interrupts for arriving packets (`NET_RX` of `/proc/softirqs`), of all interfaces together; cores that took none are left out.
+    pub receive: Vec<CoreCount>,
+    /// Interrupts of each card, as `/proc/interrupts` counts them; cards that had none are left out.
+    pub cards: Outcome<Vec<CardInterrupts>>,
+}
+
+/// One card's interrupts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardInterrupts {
+    /// The interface.
+    pub interface: String,
+    /// The cores that took any.
+    pub cores: Vec<CoreCount>,
+}
+
+/// Something that one core did so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreCount {
+    /// The kernel's number of the core.
+    pub core: u32,
+    /// How often.
+    pub count: u64,
+}
+
+/// The core that did most of it, and its share of all, 0 to 1; none where nothing was done.
+pub fn most_on(cores: &[CoreCount]) -> Option<(u32, f64)> {
+    let all: f64 = cores.iter().map(|one| one.count as f64).sum();
+    // Of two alike the lower number.
+    let most = cores.iter().max_by_key(|one| (one.count, std::cmp::Reverse(one.core)))?;
+    (all > 0.0).then(|| (most.core, most.count as f64 / all))
+}
+
+/// A load below this many cores is too little to divide by: the kernel counts in hundredths of a second.
+const LEAST_CORES: f64 = 0.05;
+
+/// What one full core of a host carries, at what this traffic cost it: the rate over the cores that were busy meanwhile.
+///
+/// What the host did at rest (`idle`) is taken off where it is known. None where the load is too little to tell.
+pub fn rate_per_core(rate: BitRate, meanwhile: &CpuWindow, idle: Option<&CpuWindow>) -> Option<BitRate> {
+    let cores = (meanwhile.busy_cores() - idle.map_or(0.0, CpuWindow::busy_cores)).max(0.0);
+    (cores >= LEAST_CORES && rate.0 > 0).then(|| rate.scale(1.0 / cores))
 }
 
 /// What one core did: shares of the time, each 0 to 1.
@@ -101,6 +150,11 @@ impl CpuWindow {
         if self.cores.is_empty() { 0.0 } else { self.cores.iter().map(CoreShare::busy).sum::<f64>() / self.cores.len() as f64 }
     }
 
+    /// How many full cores' worth of time all cores together were busy.
+    pub fn busy_cores(&self) -> f64 {
+        self.cores.iter().map(CoreShare::busy).sum()
+    }
+
     /// The share of one core that processes of this name used, all together.
     pub fn process(&self, name: &str) -> Option<f64> {
         let mut found = self.processes.iter().filter(|p| p.name == name).peekable();
@@ -120,4 +174,48 @@ pub struct ProcessShare {
     pub cores: f64,
     /// The busiest thread's share of one core.
     pub busiest_thread: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(busy: &[f64]) -> CpuWindow {
+        let core = |busy: &f64| CoreShare { system: *busy, idle: 1.0 - busy, ..CoreShare::default() };
+        CpuWindow {
+            elapsed_us: Elapsed(1_000_000),
+            cores: busy.iter().map(core).collect(),
+            peak_busy: 0.0,
+            processes: Vec::new(),
+            throttled: absent(),
+            run_delay: absent(),
+            pressure: absent(),
+            network: absent(),
+        }
+    }
+
+    #[test]
+    fn a_core_carries_the_rate_over_the_cores_that_it_took() {
+        let rate = BitRate::from_mbit(2_000);
+        for (case, meanwhile, idle, expected) in [
+            ("one of two cores", vec![0.8, 0.2], None, Some(2_000)),
+            ("what it does at rest is no cost", vec![0.5, 0.5], Some(vec![0.3, 0.2]), Some(4_000)),
+            ("hardly any load tells nothing", vec![0.03, 0.0], None, None),
+            ("less than at rest", vec![0.2, 0.2], Some(vec![0.5, 0.2]), None),
+            ("no core was seen", vec![], None, None),
+        ] {
+            let found = rate_per_core(rate, &window(&meanwhile), idle.map(|busy| window(&busy)).as_ref());
+            assert_eq!(found.map(|rate| (rate.as_f64() / 1e6).round() as u64), expected, "{case}");
+        }
+        assert_eq!(rate_per_core(BitRate(0), &window(&[1.0]), None), None);
+    }
+
+    #[test]
+    fn the_core_that_did_most_is_found() {
+        let count = |core, count| CoreCount { core, count };
+        assert_eq!(most_on(&[count(0, 1), count(3, 3)]), Some((3, 0.75)));
+        assert_eq!(most_on(&[count(2, 5), count(1, 5)]), Some((1, 0.5)));
+        assert_eq!(most_on(&[count(2, 0)]), None);
+        assert_eq!(most_on(&[]), None);
+    }
 }

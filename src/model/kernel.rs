@@ -21,7 +21,8 @@ pub enum Ended {
     Stopped,
 }
 
-/// `TCP_INFO` of all streams of one end together, one value for each look; looks are a bin apart.
+/// `TCP_INFO` of all streams of one end together, one value for each look; looks are a bin apart, and in a pass of more than two minutes
+/// several bins.
 ///
 /// Each column is as long as `at_us`, or empty where the kernel does not tell. Counters are what was added since the look before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -168,6 +168,9 @@ pub struct Pass {
     pub shape: Shape,
     /// Each stream's bytes at the receiver.
     pub stream_bytes: Vec<ByteSize>,
+    /// Streams that broke while others went on: what happened, one sentence each, first the sender's.
+    #[serde(default)]
+    pub broken: Vec<String>,
     /// The sender's view by its kernel, at the end of the pass.
     pub sender: Outcome<Vec<TcpStats>>,
     /// The receiver's view by its kernel, at the end of the pass.
@@ -219,6 +222,7 @@ impl Pass {
             ended: Ended::Time,
             shape: Shape::default(),
             stream_bytes: Vec::new(),
+            broken: Vec::new(),
             sender: unattached(),
             receiver: unattached(),
             sender_series: unattached(),
@@ -444,6 +448,9 @@ pub struct SenderEnd {
     /// What was set on the sockets.
     #[serde(default)]
     pub sockets: SocketFacts,
+    /// Streams that broke while others went on: what happened, one sentence each.
+    #[serde(default)]
+    pub broken: Vec<String>,
 }
 
 /// What the receiving end of a pass saw; it travels between the hosts and becomes part of a [`Pass`].
@@ -478,4 +485,7 @@ pub struct ReceiverEnd {
     /// What was set on the sockets.
     #[serde(default)]
     pub sockets: SocketFacts,
+    /// Streams that broke while others went on: what happened, one sentence each.
+    #[serde(default)]
+    pub broken: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use super::ladder::{self, Rung, Unit, ladder};
 use super::path_mtu;
 use super::view::{Bar, Block, Item, Tone, View, percent};
+use super::{rates, rates_more};
 use crate::model::copy::{LaneKind, Rung as Copy};
 use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
 use crate::model::plan::{Depth, Scope, Workload};
@@ -40,6 +41,8 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     }
     if document.plan.scope.is_mtu() {
         path_mtu::summary(document, view);
+    } else if document.plan.scope.is_throughput() {
+        rates::summary(document, view);
     } else {
         ladders(document, view);
         asked_for(document, view);
@@ -342,12 +345,13 @@ pub(super) fn run(document: &Document, view: &mut View) {
         Scope::ThroughputIperf3 => "throughput, against an iperf3 server on the NAS".to_owned(),
     };
     // Streams, files and lanes are no part of that question.
-    let whole = |text: String| if plan.scope.is_mtu() { String::new() } else { text };
+    let whole = |text: String| if plan.scope == Scope::Run { text } else { String::new() };
     view.facts(
         [
             ("program", format!("{} {}", document.tool.name, document.tool.version)),
             ("started", document.started.clone()),
             ("question", question),
+            ("asked for", plan.throughput.as_ref().map(rates_more::asked).unwrap_or_default()),
             ("depth", format!("{depth}, at most {}", plan.budget_us)),
             ("streams", whole(plan.streams.to_string())),
             ("files", whole(workload.to_owned())),

@@ -2,9 +2,10 @@
 
 use super::ladder::end;
 use super::network::source_word;
+use super::rates;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
-use crate::model::cpu::{CpuWindow, HostCpu};
+use crate::model::cpu::{CpuWindow, HostCpu, NetworkInterrupts, most_on};
 use crate::model::host::{Host, TcpSettings};
 use crate::model::storage::{Device, DeviceKind, Disk, Transfer};
 use crate::model::{Direction, Document, Outcome, Role, Source};
@@ -247,6 +248,7 @@ pub(super) fn cpu(document: &Document, view: &mut View) {
     }
     view.section("Processors");
     view.table(table);
+    view.facts(interrupts(document));
     view.table(ciphers);
     for (role, host) in ENDS.iter().zip(ceilings.iter().flatten()) {
         if let Some(false) = host.and_then(|host| host.aes_instructions.measured().copied()) {
@@ -292,6 +294,26 @@ fn processes(window: &CpuWindow) -> String {
 }
 
 /// Every window of time in which the processors were watched.
+/// Where the network's interrupts landed, for each step and host.
+fn interrupts(document: &Document) -> Vec<(String, String)> {
+    let share = |share: f64| if share >= 0.995 { "all".to_owned() } else { percent(share) };
+    let words = |network: &NetworkInterrupts| {
+        let packets = most_on(&network.receive).map(|(core, part)| format!("{} of the packets' on core {core}", share(part)));
+        let cards = network.cards.measured().into_iter().flatten().filter_map(|card| {
+            let (core, part) = most_on(&card.cores)?;
+            Some(format!("{} of {}'s on core {core}", share(part), card.interface))
+        });
+        packets.into_iter().chain(cards.take(4)).collect::<Vec<_>>().join(", ")
+    };
+    let host = |role: Role| {
+        let all = windows(document).into_iter().filter(move |(step, whose, _)| *whose == role && step.starts_with("TCP"));
+        let several = all.filter(|(_, _, window)| window.cores.len() > 1);
+        let told = several.filter_map(|(step, _, window)| Some((step, words(window.network.measured()?))));
+        rates::once(&format!("{} interrupts", role.title()), told)
+    };
+    ENDS.into_iter().flat_map(host).collect()
+}
+
 fn windows(document: &Document) -> Vec<(String, Role, &CpuWindow)> {
     let measured = &document.measurements;
     let mut found: Vec<(String, Role, &Outcome<CpuWindow>)> = Vec::new();
@@ -300,13 +322,9 @@ fn windows(document: &Document) -> Vec<(String, Role, &CpuWindow)> {
             found.push(("idle".to_owned(), role, &host.idle));
         }
     }
-    for direction in Direction::BOTH {
-        let Some(passes) = measured.throughput.measured().map(|section| section.of(direction)) else { continue };
-        for pass in [&passes.single, &passes.multi].into_iter().filter_map(Outcome::measured) {
-            let step = format!("TCP {} × {}", direction.arrow(), pass.streams);
-            found.push((step.clone(), Role::Pc, &pass.cpu_pc));
-            found.push((step, Role::Nas, &pass.cpu_nas));
-        }
+    for (name, _, pass) in measured.throughput.measured().map(rates::passes).unwrap_or_default() {
+        found.push((format!("TCP {name}"), Role::Pc, &pass.cpu_pc));
+        found.push((format!("TCP {name}"), Role::Nas, &pass.cpu_nas));
     }
     for role in ENDS {
         let Some(disk) = measured.storage.measured().and_then(|section| section.of(role).measured()) else { continue };

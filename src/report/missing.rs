@@ -18,9 +18,21 @@ const MAX_GROUPS: usize = 64;
 /// How the reason begins that stands where a report of an earlier version has nothing: it is no news in a list.
 const EARLIER: &str = "the report is of an earlier version of weaklink";
 /// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
-const NOT_ASKED: [(&str, &str); 2] = [
+const NOT_ASKED: [(&str, &str); 3] = [
+    ("`weaklink throughput` looks at the network only", "CPU, disks, copies"),
     ("`weaklink mtu` looks at the path MTU only", "throughput, CPU, disks, copies"),
     ("`weaklink run` leaves this to `weaklink mtu`", ""),
+];
+
+/// How the reasons begin that only say that an option was not used: no news in a list.
+const NOT_USED: [&str; 7] = [
+    "not asked for",
+    "--together was asked for: each PC alone, then all at once",
+    "nothing was asked for",
+    "this direction by itself was not asked for",
+    "both directions at once were not asked for",
+    "`weaklink throughput`, or a run with --thorough, measures both directions at once",
+    "--congestion names no second one to compare with",
 ];
 
 /// A reason and the places where it holds.
@@ -40,7 +52,8 @@ pub(super) fn section(document: &Document, view: &mut View) {
             }
         }
     }
-    found.all.retain(|missing| !missing.reason.starts_with(EARLIER) && !needless::ALL.contains(&missing.reason.as_str()));
+    let quiet = |reason: &str| reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start));
+    found.all.retain(|missing| !quiet(&missing.reason) && !needless::ALL.contains(&missing.reason.as_str()));
     if found.all.is_empty() {
         return;
     }
@@ -165,6 +178,17 @@ fn words(field: &str) -> String {
         "unclamped" => "stream of large segments".to_owned(),
         "clamped" => "stream of segments that fit".to_owned(),
         "handshake" => "TCP's view".to_owned(),
+        "sender" => "sender's kernel".to_owned(),
+        "receiver" => "receiver's kernel".to_owned(),
+        "sender_series" => "sender's kernel over time".to_owned(),
+        "receiver_series" => "receiver's kernel over time".to_owned(),
+        "sender_cost" => "cost of the sender's threads".to_owned(),
+        "receiver_cost" => "cost of the receiver's threads".to_owned(),
+        "limits" => "what held the sender back".to_owned(),
+        "both" => "both at once".to_owned(),
+        "udp" => "UDP".to_owned(),
+        "network" => "network's interrupts".to_owned(),
+        "cards" => "cards' interrupts".to_owned(),
         "gain" => "gain of large packets".to_owned(),
         "echo" => "ICMP echo".to_owned(),
         "neighbours" => "switch".to_owned(),

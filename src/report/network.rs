@@ -2,6 +2,7 @@
 
 use super::answer::NO_NETWORK;
 use super::machines::{ENDS, cell};
+use super::rates;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes, Neighbour};
 use crate::model::throughput::{Pass, RttSummary, TcpStats};
@@ -284,36 +285,38 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
 /// Raw TCP, memory to memory.
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
-    view.section("TCP throughput");
+    view.section(if document.plan.scope.is_throughput() { "Throughput" } else { "TCP throughput" });
     let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "errors and drops"]);
     let mut looked = false;
     for direction in Direction::BOTH {
         let passes = section.of(direction);
         for (streams, outcome) in [("1", &passes.single), ("several", &passes.multi)] {
-            table.rows.push(pass_row(direction, streams, outcome));
-            let Some(pass) = outcome.measured() else { continue };
-            for (role, counted) in [(Role::Pc, &pass.counters_pc), (Role::Nas, &pass.counters_nas)] {
-                let step = format!("TCP {} × {}", direction.arrow(), pass.streams);
-                looked |= counted.measured().is_some_and(|all| !all.is_empty());
-                counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&step, role, all)));
+            // Where nothing else was asked for, what is not there was not asked for either, or stands under “Not measured”.
+            if outcome.measured().is_some() || !document.plan.scope.is_throughput() {
+                table.rows.push(pass_row(direction, streams, outcome));
             }
         }
     }
-    view.table(table);
-    if let Some(rtt) = section.idle_rtt.measured() {
-        view.facts(vec![("RTT of the idle path".to_owned(), rtt_words(rtt))]);
+    for (name, _, pass) in rates::passes(section) {
+        for (role, counted) in [(Role::Pc, &pass.counters_pc), (Role::Nas, &pass.counters_nas)] {
+            looked |= counted.measured().is_some_and(|all| !all.is_empty());
+            counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&format!("TCP {name}"), role, all)));
+        }
     }
+    view.table(table);
+    rates::details(document, section, view);
     if looked && counters.rows.is_empty() {
         view.note(Tone::Plain, "No errors or drops were counted at the interfaces during the passes.");
     }
     view.table(counters);
 }
 
-fn rtt_words(rtt: &RttSummary) -> String {
+pub(super) fn rtt_words(rtt: &RttSummary) -> String {
     let lost = rtt.sent.saturating_sub(rtt.received);
     let lost = if lost > 0 { format!(", {lost} of {} lost", rtt.sent) } else { String::new() };
-    format!("{} median, {} at 95 %{lost}", rtt.median_us, rtt.p95_us)
+    let tail = rtt.p99_us.map(|rtt| format!(", {rtt} at 99 %")).unwrap_or_default();
+    format!("{} median, {} at 95 %{tail}{lost}", rtt.median_us, rtt.p95_us)
 }
 
 fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec<String> {
@@ -336,7 +339,7 @@ fn pass_row(direction: Direction, streams: &str, outcome: &Outcome<Pass>) -> Vec
 }
 
 /// How many segments were sent again, all streams together.
-fn sent_again(stats: &[TcpStats]) -> Option<String> {
+pub(super) fn sent_again(stats: &[TcpStats]) -> Option<String> {
     let again = stats
         .iter()
         .filter_map(|stream| stream.retransmits)

@@ -1,9 +1,10 @@
 //! How steady it was: the rate of each pass, disk transfer and copy over its time.
 
+use super::rates;
 use super::view::{Table, Tone, View};
 use crate::model::copy::FileSet;
 use crate::model::throughput::Bins;
-use crate::model::{Direction, Document, Outcome, Role};
+use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, ByteRate, Elapsed};
 
 /// The most signs of a row: three seconds of tenths, which fit on 80 columns with what stands beside them.
@@ -23,12 +24,8 @@ pub(super) fn over_time(document: &Document, view: &mut View) {
     let bits = |rate: f64| BitRate((rate * 8.0) as u64).to_string();
     let bytes = |rate: f64| ByteRate(rate as u64).to_string();
     let measured = &document.measurements;
-    for direction in Direction::BOTH {
-        let Some(passes) = measured.throughput.measured().map(|section| section.of(direction)) else { continue };
-        for pass in [&passes.single, &passes.multi].into_iter().filter_map(Outcome::measured) {
-            let step = format!("TCP {} × {}", direction.arrow(), pass.streams);
-            table.rows.extend(row(step, &pass.bins, pass.elapsed_us, &bits));
-        }
+    for (name, _, pass) in measured.throughput.measured().map(rates::passes).unwrap_or_default() {
+        table.rows.extend(row(format!("TCP {name}"), &pass.bins, pass.elapsed_us, &bits));
     }
     for role in [Role::Pc, Role::Nas] {
         let Some(disk) = measured.storage.measured().and_then(|section| section.of(role).measured()) else { continue };

@@ -118,6 +118,8 @@ impl View {
         let mut view = Self::default();
         if document.plan.scope.is_mtu() {
             view.fill_mtu(document, style);
+        } else if document.plan.scope.is_throughput() {
+            view.fill_throughput(document, style);
         } else {
             view.fill(document, style);
         }
@@ -149,6 +151,21 @@ impl View {
         answer::details(document, self);
         path_mtu::section(document, style, self);
         network::links(document, self);
+        missing::section(document, self);
+        answer::run(document, self);
+        answer::last_words(document, self);
+    }
+
+    /// Raw rates alone.
+    fn fill_throughput(&mut self, document: &Document, style: &Style) {
+        answer::first_screen(document, self);
+        answer::details(document, self);
+        network::throughput(document, self);
+        series::over_time(document, self);
+        machines::cpu(document, self);
+        network::links(document, self);
+        path_mtu::section(document, style, self);
+        machines::hosts(document, self);
         missing::section(document, self);
         answer::run(document, self);
         answer::last_words(document, self);

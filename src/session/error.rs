@@ -118,6 +118,9 @@ pub enum SessionError {
     /// The agent was ended by its owner.
     #[error("the agent on the NAS was ended: {0}")]
     Left(String),
+    /// A test with an iperf3 server did not come about.
+    #[error("{0}")]
+    Iperf3(String),
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,

@@ -27,7 +27,7 @@ pub const LONGEST_OPEN: Duration = Duration::from_secs(600);
 pub const LONGEST_MEETING: Duration = Duration::from_secs(180);
 
 /// The longest name of a group, in characters.
-const LONGEST_NAME: usize = 32;
+const LONGEST_NAME: usize = 64;
 
 /// What coming to a group gave.
 #[derive(Clone, Debug, PartialEq, Eq)]

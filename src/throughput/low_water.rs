@@ -2,7 +2,8 @@
 //!
 //! Where the link is the limit, a reader that is woken for every few segments spends its processor on waking: waiting for more
 //! halves that. Where a processor is the limit, an awake reader does part of the protocol's work on its own core, and
-//! letting it sleep would cost rate. So the mark is tried once the rate is even, and given up for good when the rate falls.
+//! letting it sleep would cost rate. So the mark is tried: in a trial of its own where the path is fast enough for one, else once
+//! the rate is even, and then given up for good when the rate falls.
 
 use std::time::Duration;
 
@@ -38,12 +39,31 @@ enum Stage {
     Waiting(f64),
     /// The mark is 1 and stays.
     GivenUp,
+    /// A trial said that the mark costs no rate: it follows the rate.
+    Proven,
 }
 
 impl LowWater {
     /// The mark that every socket begins with.
     pub(super) const fn new() -> Self {
         Self { stage: Stage::Watching(0.0), mark: 1, since: Duration::ZERO, bytes: 0 }
+    }
+
+    /// A mark that a trial has proven: it is to be set at once, and follows the rate.
+    ///
+    /// `rate` is in bytes a second, `at` and `bytes` are what the stream has given so far.
+    pub(super) fn proven(rate: f64, at: Duration, bytes: u64, buffer: impl FnOnce() -> u64) -> Self {
+        Self { stage: Stage::Proven, mark: fitting(rate, buffer), since: at, bytes }
+    }
+
+    /// No mark, for good.
+    pub(super) const fn never() -> Self {
+        Self { stage: Stage::GivenUp, mark: 1, since: Duration::ZERO, bytes: 0 }
+    }
+
+    /// The mark in bytes.
+    pub(super) const fn mark(&self) -> u32 {
+        self.mark
     }
 
     /// Whether a mark above 1 is set.
@@ -76,7 +96,7 @@ impl LowWater {
                 self.stage = Stage::GivenUp;
                 1
             }
-            Stage::Waiting(_) => fitting(rate, buffer),
+            Stage::Waiting(_) | Stage::Proven => fitting(rate, buffer),
         };
         (mark != self.mark).then(|| {
             self.mark = mark;
@@ -139,6 +159,16 @@ mod tests {
         ] {
             assert_eq!(marks(&mbits, 6 << 20), set, "{name}");
         }
+    }
+
+    #[test]
+    fn a_proven_mark_follows_the_rate_and_is_not_given_up() {
+        let mut water = LowWater::proven(1e9, MS(300), 0, || 6 << 20);
+        assert_eq!(water.mark(), 256 << 10);
+        let run = [(400, 60_000_000), (500, 61_000_000), (600, 61_000_000), (700, 161_000_000)];
+        let marks = run.map(|(at, total)| water.review(MS(at), total, || 6 << 20));
+        assert_eq!(marks, [None, Some(32 << 10), Some(1), Some(256 << 10)]);
+        assert_eq!((LowWater::never().mark(), LowWater::proven(1e6, MS(300), 0, || 6 << 20).mark()), (1, 1));
     }
 
     #[test]

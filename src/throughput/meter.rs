@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use super::enough::half_width;
+use super::shape::shape;
+use super::shares::shares;
 use crate::model::Outcome;
-use crate::model::kernel::ThreadCost;
+use crate::model::kernel::{Ended, ThreadCost};
 use crate::model::throughput::{Bins, Method, Pass, ReceiverEnd, SenderEnd, Steady};
 use crate::stats;
 use crate::units::{BitRate, ByteSize, Elapsed};
@@ -14,6 +17,9 @@ pub const BIN: Duration = Duration::from_millis(100);
 /// A rate whose standard deviation is above this share of its mean has not settled. CUBIC's sawtooth on a lossy path and Wi-Fi
 /// stay below 0.4; a stream that stops and goes lies above.
 const UNSETTLED: f64 = 0.5;
+
+/// When all streams end within this time of each other, they are winding down.
+const WINDING_DOWN: Duration = Duration::from_millis(500);
 
 /// Makes bins of one exact length from looks at a growing count, which come when the scheduler lets them.
 ///
@@ -98,6 +104,7 @@ pub fn assemble(streams: u32, sender: Outcome<SenderEnd>, receiver: ReceiverEnd,
     let steady = steady(&receiver.bins);
     let goodput_bps = goodput(&receiver, steady.as_ref());
     let told = sender.measured();
+    let limits = sender.clone().and_then(|end| shares(streams, &end, &receiver.bins, steady.as_ref()));
     let cost = |cpu: Option<Elapsed>, cycles| {
         cpu.map_or_else(
             || Outcome::skipped("the system does not tell a thread's own time"),
@@ -116,12 +123,16 @@ pub fn assemble(streams: u32, sender: Outcome<SenderEnd>, receiver: ReceiverEnd,
     };
     Pass {
         goodput_bps,
+        half_width: half_width(&receiver.bins, steady.as_ref()),
+        shape: shape(&receiver.bins, steady.as_ref()),
+        ended: ended(told.map(|end| end.ended), receiver.ended),
+        broken: told.map(|end| end.broken.clone()).unwrap_or_default().into_iter().chain(receiver.broken).collect(),
+        limits,
         bytes: receiver.bytes,
         elapsed_us: receiver.elapsed_us,
         bins: receiver.bins,
         sender_bins: told.map(|end| end.bins.clone()).unwrap_or_default(),
         steady,
-        ended: receiver.ended,
         stream_bytes: receiver.stream_bytes,
         sender_series: sender.clone().and_then(|end| end.series),
         receiver_series: receiver.series,
@@ -134,9 +145,31 @@ pub fn assemble(streams: u32, sender: Outcome<SenderEnd>, receiver: ReceiverEnd,
     }
 }
 
+/// What ended a pass. The receiver sees only the streams' end where the sender knows the reason; of what the receiver did itself, it knows
+/// better, but for its wish to end early, which the sender may not have heard.
+fn ended(sender: Option<Ended>, receiver: Ended) -> Ended {
+    match receiver {
+        Ended::Peer | Ended::Enough => sender.unwrap_or(receiver),
+        Ended::Time | Ended::Bytes | Ended::Stopped => receiver,
+    }
+}
+
+/// The end of the time in which all streams ran, from when each of them ended. When they end close to each other they wind down,
+/// and what the last ones still bring is no rate of all streams; beyond that, a stream that goes on alone is a stall of the others,
+/// and time.
+pub(super) fn common_end(ends: impl Iterator<Item = Duration> + Clone) -> Duration {
+    let (earliest, latest) = (ends.clone().min().unwrap_or_default(), ends.max().unwrap_or_default());
+    if latest.saturating_sub(earliest) <= WINDING_DOWN { earliest } else { latest }
+}
+
 /// The processor time of all stream threads together, if every one knows its own.
 pub(super) fn cpu_sum(parts: impl IntoIterator<Item = Option<Duration>>) -> Option<Elapsed> {
     parts.into_iter().try_fold(Duration::ZERO, |sum, part| Some(sum.saturating_add(part?))).map(Elapsed::from)
+}
+
+/// The processor cycles of all stream threads together, if every one knows its own.
+pub(super) fn cycle_sum(parts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    parts.into_iter().try_fold(0u64, |sum, part| Some(sum.saturating_add(part?)))
 }
 
 #[cfg(test)]
@@ -144,7 +177,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::kernel::Ended;
     use crate::model::throughput::SocketFacts;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -167,6 +199,7 @@ mod tests {
             ended: Ended::Time,
             trials: vec![],
             sockets: SocketFacts::default(),
+            broken: vec![],
         }
     }
 
@@ -218,6 +251,22 @@ mod tests {
         assert_eq!(pass.method.send, "not told");
         assert_eq!(pass.method.mss_clamp_bytes, Some(1448));
         assert_eq!(pass.cpu_pc.why(), Some("not told"));
+    }
+
+    #[test]
+    fn the_end_that_knows_says_what_ended_a_pass() {
+        for (sender, receiver, pass) in [
+            (Some(Ended::Time), Ended::Peer, Ended::Time),
+            (Some(Ended::Enough), Ended::Enough, Ended::Enough),
+            (Some(Ended::Time), Ended::Enough, Ended::Time),
+            (Some(Ended::Stopped), Ended::Peer, Ended::Stopped),
+            (Some(Ended::Time), Ended::Bytes, Ended::Bytes),
+            (Some(Ended::Time), Ended::Stopped, Ended::Stopped),
+            (None, Ended::Peer, Ended::Peer),
+            (None, Ended::Enough, Ended::Enough),
+        ] {
+            assert_eq!(ended(sender, receiver), pass, "{sender:?} and {receiver:?}");
+        }
     }
 
     proptest! {

@@ -29,3 +29,6 @@ pub(super) fn counters(streams: usize) -> Vec<Counter> {
 pub(super) fn total(counters: &[Counter]) -> u64 {
     counters.iter().map(Counter::get).fold(0, u64::saturating_add)
 }
+
+/// The stack of a stream's thread: its calls are shallow and its buffers are on the heap, so that many streams cost little memory.
+pub(super) const STACK: usize = 256 * 1024;

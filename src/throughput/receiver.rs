@@ -1,6 +1,6 @@
 //! The receiving end of a pass: one thread a stream that takes bytes and counts, and one that looks at the counters.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::low_water::LowWater;
-use super::meter::{BIN, Meter, cpu_sum};
-use super::progress::{Counter, counters, total};
+use super::enough::Enough;
+use super::hands::{Hands, Taking};
+use super::meter::{BIN, Meter, common_end, cpu_sum, cycle_sum};
+use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
-use super::{socket, tcp_info};
-use crate::model::Outcome;
+use super::socket::{self, End};
+use super::tcp_info;
+use super::watch::{Watch, broken, settle};
 use crate::model::kernel::Ended;
 use crate::model::throughput::{PassOptions, ReceiverEnd, SocketFacts};
 use crate::sys::Progress;
@@ -23,16 +25,6 @@ use crate::units::ByteSize;
 /// The longest that a read waits, so that every thread sees the word to end, and bytes below the low-water mark still fall
 /// into their bin.
 const READ_WAIT: Duration = Duration::from_millis(50);
-
-/// The most that one call takes where nothing is copied.
-const DISCARD: usize = 1 << 20;
-
-/// The most that one call takes where bytes are copied: what iperf3 and most programs use, and it stays in the cache.
-const READ: usize = 128 * 1024;
-
-/// When all streams end within this time of each other, they are winding down: what the last ones still bring is no rate of
-/// all streams. Beyond it, a stream that goes on alone is a stall of the others, and time.
-const WINDING_DOWN: Duration = Duration::from_millis(500);
 
 /// How a receiving end works.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +45,7 @@ struct StreamEnd {
     method: &'static str,
     raw: io::Result<Vec<u8>>,
     cpu: Option<Duration>,
+    cycles: Option<u64>,
     error: Option<io::Error>,
 }
 
@@ -69,10 +62,16 @@ struct Shared<'a> {
 
 /// Takes what comes on `conns` until all of them end, `stop` is set or the deadline has passed.
 ///
+/// Once the bins are enough by the stop rule, this end's side of the connections is shut, on which nothing is sent: a sender that
+/// heeds it ends, and of any other everything is taken as before. (A byte would do as well, but one that comes to a sender which has just
+/// closed its connection makes its system throw away what it still had to send.)
+///
 /// # Errors
-/// When no thread can be started, or every stream broke; one broken stream among others only ends early.
+/// When no thread can be started, or every stream broke; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress: &Progress) -> io::Result<ReceiverEnd> {
+    let sockets = settle(&conns, &spec.options, End::Receiver);
+    let mut watch = Watch::new(&conns);
     let shared = Shared {
         begin: Instant::now(),
         first: AtomicU64::new(u64::MAX),
@@ -82,11 +81,13 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         spec,
     };
     let counters = counters(conns.len());
-    let (ends, meter) = thread::scope(|scope| {
+    let taking = Taking::new(conns.len(), spec.options.copies);
+    let (ends, meter, ended) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
-        for (stream, counter) in conns.iter().zip(&counters) {
-            let shared = &shared;
-            match thread::Builder::new().name("receive".into()).spawn_scoped(scope, move || shared.run(stream, counter)) {
+        for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
+            let (shared, hands) = (&shared, taking.hands(at));
+            let builder = thread::Builder::new().name("receive".into()).stack_size(STACK);
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter, hands)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.end_all(&conns);
@@ -94,13 +95,17 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
                 }
             }
         }
-        let meter = shared.watch(conns.len(), &counters, stop, progress);
+        let (meter, ended) = shared.watch(&conns, &counters, &mut watch, stop, progress);
         shared.end_all(&conns);
         let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a receiving thread failed")));
-        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
+        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter, ended))
     })?;
-    progress.set(total(&counters));
-    conclude(ends, meter)
+    let bytes = total(&counters);
+    progress.set(bytes);
+    let all = spec.options.max_bytes.is_some_and(|most| bytes >= most.0);
+    let mut end = conclude(ends, meter, if ended == Ended::Peer && all { Ended::Bytes } else { ended }, watch)?;
+    (end.trials, end.sockets) = (taking.trials(), sockets);
+    Ok(end)
 }
 
 impl Shared<'_> {
@@ -108,10 +113,19 @@ impl Shared<'_> {
         self.begin.elapsed()
     }
 
-    /// Looks at the counters at every bin's end until everything is over.
-    fn watch(&self, streams: usize, counters: &[Counter], stop: &Stop, progress: &Progress) -> Option<Meter> {
+    /// Looks at everything at every bin's end until it is over, and says what ended it.
+    fn watch(
+        &self,
+        conns: &[TcpStream],
+        counters: &[Counter],
+        watch: &mut Watch<'_>,
+        stop: &Stop,
+        progress: &Progress,
+    ) -> (Option<Meter>, Ended) {
         let mut meter: Option<Meter> = None;
         let mut schedule = Schedule::new(Duration::ZERO, BIN);
+        let mut mind = Mind { enough: self.spec.options.enough.map(Enough::new), told: false };
+        let mut due = BIN;
         loop {
             let (now, bytes) = (self.now(), total(counters));
             progress.set(bytes);
@@ -120,15 +134,29 @@ impl Shared<'_> {
                 let origin = Duration::from_nanos(first);
                 schedule = Schedule::new(origin, BIN);
                 meter = Some(Meter::new(BIN, origin));
+                due = origin + BIN;
             }
             if let Some(meter) = &mut meter {
                 meter.look(now, bytes);
             }
             let left = self.spec.deadline.saturating_sub(now);
-            if self.done.load(Ordering::Acquire) == streams || stop.is_set() || left.is_zero() {
-                return meter;
+            let ended = if stop.is_set() {
+                Some(Ended::Stopped)
+            } else if self.done.load(Ordering::Acquire) == conns.len() {
+                Some(if mind.told { Ended::Enough } else { Ended::Peer })
+            } else {
+                left.is_zero().then_some(Ended::Time)
+            };
+            if let Some(ended) = ended {
+                return (meter, ended);
             }
-            thread::park_timeout(schedule.wait(now).min(left));
+            // A stream that ends wakes this thread between the bins' ends.
+            if now >= due {
+                watch.look(now);
+                mind.look(conns, meter.as_ref(), now);
+                due = now + schedule.wait(now);
+            }
+            thread::park_timeout(schedule.wait(self.now()).min(left));
         }
     }
 
@@ -141,21 +169,22 @@ impl Shared<'_> {
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, hands: Hands<'_>) -> StreamEnd {
+        let cycles = sys::perf::Cycles::begin().ok();
         let party = socket::party(stream);
-        let mut end = self.take_all(stream, counter);
+        let mut end = self.take_all(stream, counter, hands);
         end.ended = self.now();
         end.raw = sys::tcp::info(&SockRef::from(stream));
         end.cpu = sys::tcp::thread_cpu();
+        end.cycles = cycles.and_then(|cycles| cycles.read().ok());
         end.error = end.error.map(|e| io::Error::new(e.kind(), format!("failed to receive from {party}: {e}")));
         self.done.fetch_add(1, Ordering::Release);
         self.watcher.unpark();
         end
     }
 
-    fn take_all(&self, stream: &TcpStream, counter: &Counter) -> StreamEnd {
+    fn take_all(&self, stream: &TcpStream, counter: &Counter, mut hands: Hands<'_>) -> StreamEnd {
         let socket = SockRef::from(stream);
-        let mut hands = Hands::new(self.spec.options.copies);
         let mut end = StreamEnd {
             first: None,
             last: None,
@@ -164,6 +193,7 @@ impl Shared<'_> {
             method: "read",
             raw: Err(io::ErrorKind::Unsupported.into()),
             cpu: None,
+            cycles: None,
             error: stream.set_read_timeout(Some(READ_WAIT)).err(),
         };
         // A reader that could not be interrupted would be no good.
@@ -193,75 +223,45 @@ impl Shared<'_> {
     }
 }
 
-/// How one thread takes bytes.
-enum Hands {
-    /// In the kernel, with a low-water mark if the socket takes one.
-    Discard(Option<LowWater>),
-    /// Into a buffer.
-    Read(Vec<u8>),
+/// Whether this end has enough, and whether it has said so.
+struct Mind {
+    enough: Option<Enough>,
+    told: bool,
 }
 
-impl Hands {
-    fn new(copies: bool) -> Self {
-        if copies { Self::Read(vec![0; READ]) } else { Self::Discard(Some(LowWater::new())) }
-    }
-
-    fn take(&mut self, stream: &TcpStream, socket: &SockRef<'_>) -> io::Result<usize> {
-        if let Self::Discard(_) = self {
-            match sys::tcp::receive_discarding(socket, DISCARD) {
-                Err(error) if error.kind() == io::ErrorKind::Unsupported => *self = Self::Read(vec![0; READ]),
-                done => return done,
+impl Mind {
+    fn look(&mut self, conns: &[TcpStream], meter: Option<&Meter>, now: Duration) {
+        if let (false, Some(enough), Some(meter)) = (self.told, &mut self.enough, meter)
+            && enough.look(&meter.finish(now))
+        {
+            self.told = true;
+            for stream in conns {
+                let _ = stream.shutdown(Shutdown::Write);
             }
         }
-        match self {
-            Self::Discard(_) => Err(io::ErrorKind::Interrupted.into()),
-            Self::Read(buffer) => (&*stream).read(buffer),
-        }
-    }
-
-    /// Sets the low-water mark anew when the rate asks for it.
-    fn review(&mut self, socket: &SockRef<'_>, now: Duration, bytes: u64) {
-        let Self::Discard(water) = self else { return };
-        let mark = water.as_mut().and_then(|w| w.review(now, bytes, || socket.recv_buffer_size().map_or(0, |size| size as u64)));
-        if mark.is_some_and(|mark| sys::tcp::set_receive_low_water(socket, mark).is_err()) {
-            *water = None;
-        }
-    }
-
-    const fn method(&self) -> &'static str {
-        match self {
-            Self::Discard(Some(water)) if water.is_raised() => "recv-trunc, low-water mark",
-            Self::Discard(_) => "recv-trunc",
-            Self::Read(_) => "read",
-        }
     }
 }
 
-fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>) -> io::Result<ReceiverEnd> {
-    if ends.iter().all(|end| end.error.is_some())
-        && let Some(error) = ends.iter_mut().find_map(|end| end.error.take())
-    {
-        return Err(error);
-    }
+fn conclude(mut ends: Vec<StreamEnd>, meter: Option<Meter>, ended: Ended, watch: Watch<'_>) -> io::Result<ReceiverEnd> {
     let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
     let first = ends.iter().filter_map(|end| end.first).min().unwrap_or_default();
     let last = ends.iter().filter_map(|end| end.last).max().unwrap_or_default();
-    let (earliest, latest) =
-        (ends.iter().map(|e| e.ended).min().unwrap_or_default(), ends.iter().map(|e| e.ended).max().unwrap_or_default());
+    let latest = ends.iter().map(|end| end.ended).max().unwrap_or_default();
     let mut meter = meter.unwrap_or_else(|| Meter::new(BIN, first));
     meter.look(latest, bytes);
-    let until = if latest.saturating_sub(earliest) <= WINDING_DOWN { earliest } else { latest };
+    let errors = ends.iter_mut().map(|end| end.error.take()).collect();
     Ok(ReceiverEnd {
-        bins: meter.finish(until),
+        broken: broken(errors)?,
+        bins: meter.finish(common_end(ends.iter().map(|end| end.ended))),
         bytes: ByteSize(bytes),
         elapsed_us: last.saturating_sub(first).into(),
         stream_bytes: ends.iter().map(|end| ByteSize(end.bytes)).collect(),
         // The longest name: a mark on one stream is worth telling.
         method: ends.iter().map(|end| end.method).max_by_key(|name| name.len()).unwrap_or("read").to_owned(),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
-        cycles: None,
-        series: Outcome::skipped("not kept yet"),
-        ended: Ended::Time,
+        cycles: cycle_sum(ends.iter().map(|end| end.cycles)),
+        series: watch.finish(latest, ends.iter().map(|end| &end.raw)),
+        ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),

@@ -1,6 +1,6 @@
 //! The sending end of a pass: one thread a stream that hands bytes to the kernel as fast as it takes them.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle, Thread};
@@ -8,34 +8,21 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::meter::{BIN, cpu_sum};
-use super::progress::{Counter, counters, total};
+use super::content::{Content, Giver};
+use super::meter::{BIN, Meter, common_end, cpu_sum, cycle_sum};
+use super::progress::{Counter, STACK, counters, total};
 use super::schedule::Schedule;
-use super::socket::{self, SocketSpec};
+use super::socket::{self, End};
 use super::tcp_info;
-use crate::model::Outcome;
+use super::watch::{Watch, Way, broken, settle};
 use crate::model::kernel::Ended;
-use crate::model::throughput::{Bins, PassOptions, SenderEnd, SocketFacts};
-use crate::pattern::Pattern;
+use crate::model::throughput::{PassOptions, SenderEnd, SocketFacts};
 use crate::sys::Progress;
 use crate::sys::{self, Stop};
 use crate::units::{ByteSize, Elapsed};
 
 /// The longest that a call waits for room in the send buffer: what a pass may outlive its duration by on a black hole.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
-
-/// The most that one call hands over with a copy: fewer calls gain nothing, and the buffer stays in the cache.
-const WRITE: usize = 128 * 1024;
-
-/// The most and the least that one call hands over without a copy. `sendfile` moves 64 KiB at a time and waits for room anew
-/// each time, so on a slow path a large call would outlive the duration.
-const SENDFILE: (usize, usize) = (1 << 20, 64 * 1024);
-
-/// A call that took longer is followed by one of half the size, and one that took less than a quarter of this by a double one.
-const CALL: Duration = Duration::from_millis(20);
-
-/// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4).
-const CONTENT: usize = 1 << 20;
 
 /// How a sending end works.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,38 +36,41 @@ pub struct SendSpec {
 /// One stream's result.
 struct StreamEnd {
     bytes: u64,
+    ended: Ended,
     elapsed: Duration,
     congestion: Option<String>,
     raw: io::Result<Vec<u8>>,
     cpu: Option<Duration>,
+    cycles: Option<u64>,
     error: Option<io::Error>,
 }
 
 /// What the threads share; no lock.
 struct Shared<'a> {
-    content: &'a Content,
+    begin: Instant,
     duration: Duration,
     done: AtomicUsize,
+    /// The receiver has enough, or the pass cannot begin.
     halt: AtomicBool,
     stop: &'a Stop,
     watcher: Thread,
 }
 
-/// Sends random bytes on all of `conns` until the duration or the bytes are over or `stop` is set, then ends the streams.
+/// Sends random bytes on all of `conns` until the duration or the bytes are over, the receiver has enough or `stop` is set, then ends
+/// the streams.
 ///
-/// What the kernel still holds then is delivered behind the caller's back; nothing waits for it.
+/// A receiver that has enough ends its own side of the connections, on which nothing is sent. What the kernel still holds then is
+/// delivered behind the caller's back; nothing waits for it.
 ///
 /// # Errors
-/// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early.
+/// When no thread can be started, or every stream broke before its end; one broken stream among others only ends early and is told.
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
-    let sockets = SocketSpec { options: spec.options.clone(), ..SocketSpec::default() };
-    for stream in &conns {
-        socket::adopt(stream, &sockets);
-    }
+    let sockets = settle(&conns, &spec.options, End::Sender);
     let content = Content::new(spec.options.copies);
+    let mut watch = Watch::new(&conns);
     let shared = Shared {
-        content: &content,
+        begin: Instant::now(),
         duration: spec.duration,
         done: AtomicUsize::new(0),
         halt: AtomicBool::new(false),
@@ -88,11 +78,12 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
         watcher: thread::current(),
     };
     let counters = counters(conns.len());
-    let ends = thread::scope(|scope| {
+    let (ends, meter) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
-            let (shared, limit) = (&shared, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
-            match thread::Builder::new().name("send".into()).spawn_scoped(scope, move || shared.run(stream, counter, limit)) {
+            let (shared, content, limit) = (&shared, &content, share(spec.options.max_bytes.map(|most| most.0), conns.len(), at));
+            let builder = thread::Builder::new().name("send".into()).stack_size(STACK);
+            match builder.spawn_scoped(scope, move || shared.run(stream, counter, limit, content.giver(at))) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.halt.store(true, Ordering::Relaxed);
@@ -100,12 +91,19 @@ pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Prog
                 }
             }
         }
-        shared.watch(&threads, &counters, progress);
+        let meter = shared.watch(&threads, &mut watch, Way::new(&conns), |meter, now| {
+            let bytes = total(&counters);
+            progress.set(bytes);
+            meter.look(now, bytes);
+        });
         let ends = threads.into_iter().map(|thread| thread.join().map_err(|_| io::Error::other("a sending thread failed")));
-        ends.collect::<io::Result<Vec<_>>>()
+        Ok((ends.collect::<io::Result<Vec<_>>>()?, meter))
     })?;
     progress.set(total(&counters));
-    conclude(ends, content.method())
+    let mut end = conclude(ends, meter, watch)?;
+    content.method().clone_into(&mut end.method);
+    (end.trials, end.sockets) = (content.trials(), sockets);
+    Ok(end)
 }
 
 /// The bytes of one stream out of those of all; the first streams take what does not divide.
@@ -115,31 +113,55 @@ fn share(max_bytes: Option<u64>, streams: usize, at: usize) -> u64 {
 }
 
 impl Shared<'_> {
-    /// Tells the progress until all threads have ended, which they do by themselves (or by a panic, which counts nothing as done).
-    fn watch(&self, threads: &[ScopedJoinHandle<'_, StreamEnd>], counters: &[Counter], progress: &Progress) {
-        let begin = Instant::now();
+    /// Looks at everything at every bin's end until all threads have ended, which they do by themselves (or by a panic, which
+    /// counts nothing as done).
+    fn watch(
+        &self,
+        threads: &[ScopedJoinHandle<'_, StreamEnd>],
+        watch: &mut Watch<'_>,
+        mut way: Way<'_>,
+        mut count: impl FnMut(&mut Meter, Duration),
+    ) -> Meter {
         let schedule = Schedule::new(Duration::ZERO, BIN);
-        while self.done.load(Ordering::Acquire) < threads.len() && !threads.iter().all(ScopedJoinHandle::is_finished) {
-            progress.set(total(counters));
-            thread::park_timeout(schedule.wait(begin.elapsed()));
+        let mut meter = Meter::new(BIN, Duration::ZERO);
+        let mut due = BIN;
+        loop {
+            let now = self.begin.elapsed();
+            count(&mut meter, now);
+            if self.done.load(Ordering::Acquire) >= threads.len() || threads.iter().all(ScopedJoinHandle::is_finished) {
+                return meter;
+            }
+            // A stream that ends wakes this thread between the bins' ends.
+            if now >= due {
+                watch.look(now);
+                if way.is_ended() {
+                    self.halt.store(true, Ordering::Relaxed);
+                }
+                due = now + schedule.wait(now);
+            }
+            thread::park_timeout(schedule.wait(self.begin.elapsed()));
         }
     }
 
     /// One stream's thread.
-    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64) -> StreamEnd {
+    fn run(&self, stream: &TcpStream, counter: &Counter, limit: u64, mut giver: Giver<'_>) -> StreamEnd {
+        let cycles = sys::perf::Cycles::begin().ok();
         let party = socket::party(stream);
-        let begin = Instant::now();
-        let (bytes, error) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
-            Ok(()) => self.hand_over(stream, counter, limit, begin),
-            Err(error) => (0, Some(error)),
+        let (bytes, ended) = match stream.set_write_timeout(Some(WRITE_WAIT)) {
+            Ok(()) => self.hand_over(stream, counter, limit, &mut giver),
+            Err(error) => (0, Err(error)),
         };
         let socket = SockRef::from(stream);
+        let elapsed = self.begin.elapsed();
+        let (ended, error) = ended.map_or_else(|error| (Ended::Peer, Some(error)), |ended| (ended, None));
         let end = StreamEnd {
             bytes,
-            elapsed: begin.elapsed(),
+            ended,
+            elapsed,
             congestion: sys::tcp::congestion(&socket).ok(),
             raw: sys::tcp::info(&socket),
             cpu: sys::tcp::thread_cpu(),
+            cycles: cycles.and_then(|cycles| cycles.read().ok()),
             error: error.map(|e| io::Error::new(e.kind(), format!("failed to send to {party}: {e}"))),
         };
         let _ = stream.shutdown(Shutdown::Write);
@@ -148,99 +170,64 @@ impl Shared<'_> {
         end
     }
 
-    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, begin: Instant) -> (u64, Option<io::Error>) {
+    fn hand_over(&self, stream: &TcpStream, counter: &Counter, limit: u64, giver: &mut Giver<'_>) -> (u64, io::Result<Ended>) {
         let socket = SockRef::from(stream);
-        let (mut bytes, mut offset, mut chunk, mut before) = (0u64, 0usize, SENDFILE.1, Duration::ZERO);
-        while bytes < limit && !self.stop.is_set() && !self.halt.load(Ordering::Relaxed) {
-            let now = begin.elapsed();
-            if now >= self.duration {
-                break;
+        // The hand counts from when this stream moves; the duration counts for all from the same moment.
+        let (own, mut bytes) = (self.begin.elapsed(), 0u64);
+        while bytes < limit {
+            let now = self.begin.elapsed();
+            if let Some(ended) = self.ended(now) {
+                return (bytes, Ok(ended));
             }
-            chunk = next_chunk(chunk, now.saturating_sub(before));
-            before = now;
-            let most = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
-            match self.content.send(stream, &socket, offset, most.min(chunk)) {
-                Ok(0) => return (bytes, Some(io::ErrorKind::WriteZero.into())),
+            match giver.send(stream, &socket, now.saturating_sub(own), limit - bytes) {
+                Ok(0) => return (bytes, Err(io::ErrorKind::WriteZero.into())),
                 Ok(taken) => {
                     bytes += taken as u64;
-                    offset = (offset + taken) % CONTENT;
                     counter.set(bytes);
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {}
-                    _ => return (bytes, Some(error)),
+                    _ => return (bytes, Err(error)),
                 },
             }
         }
-        (bytes, None)
-    }
-}
-
-/// The size of the next call after one of `chunk` bytes that took so long.
-fn next_chunk(chunk: usize, took: Duration) -> usize {
-    if took > CALL {
-        (chunk / 2).max(SENDFILE.1)
-    } else if took < CALL / 4 {
-        (chunk * 2).min(SENDFILE.0)
-    } else {
-        chunk
-    }
-}
-
-/// What is sent, and from where.
-enum Content {
-    /// From the kernel's memory, which all streams share.
-    Kernel(sys::tcp::Content),
-    /// From the program's.
-    Own(Vec<u8>),
-}
-
-impl Content {
-    fn new(copies: bool) -> Self {
-        // The seed only has to differ from the last run's; a system without random numbers still measures.
-        let seed = getrandom::u64().unwrap_or(0x7765_616b);
-        let mut bytes = vec![0; CONTENT];
-        Pattern::new(seed).fill(0, &mut bytes);
-        match if copies { Err(io::ErrorKind::Unsupported.into()) } else { sys::tcp::Content::new(&bytes) } {
-            Ok(content) => Self::Kernel(content),
-            Err(_) => Self::Own(bytes),
-        }
+        (bytes, Ok(Ended::Bytes))
     }
 
-    fn send(&self, stream: &TcpStream, socket: &SockRef<'_>, offset: usize, most: usize) -> io::Result<usize> {
-        match self {
-            Self::Kernel(content) => content.send(socket, offset, most),
-            Self::Own(bytes) => {
-                let rest = bytes.get(offset..).unwrap_or_default();
-                (&*stream).write(rest.get(..most.min(WRITE)).unwrap_or(rest))
-            }
-        }
-    }
-
-    const fn method(&self) -> &'static str {
-        match self {
-            Self::Kernel(_) => "sendfile",
-            Self::Own(_) => "send",
+    /// Why a stream has to end at `now`, if it has to.
+    fn ended(&self, now: Duration) -> Option<Ended> {
+        if self.stop.is_set() {
+            Some(Ended::Stopped)
+        } else if self.halt.load(Ordering::Relaxed) {
+            Some(Ended::Enough)
+        } else {
+            (now >= self.duration).then_some(Ended::Time)
         }
     }
 }
 
-fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
-    if ends.iter().all(|end| end.error.is_some())
-        && let Some(error) = ends.iter_mut().find_map(|end| end.error.take())
-    {
-        return Err(error);
-    }
+/// What ended all streams: what somebody chose, else what most of the time gave.
+fn ended(ends: &[StreamEnd]) -> Ended {
+    let any = |ended: Ended| ends.iter().any(|end| end.error.is_none() && end.ended == ended);
+    [Ended::Stopped, Ended::Enough, Ended::Time, Ended::Bytes].into_iter().find(|ended| any(*ended)).unwrap_or_default()
+}
+
+fn conclude(mut ends: Vec<StreamEnd>, mut meter: Meter, watch: Watch<'_>) -> io::Result<SenderEnd> {
+    let bytes = ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add);
+    let (elapsed, ended) = (ends.iter().map(|end| end.elapsed).max().unwrap_or_default(), ended(&ends));
+    meter.look(elapsed, bytes);
+    let errors = ends.iter_mut().map(|end| end.error.take()).collect();
     Ok(SenderEnd {
-        bytes: ByteSize(ends.iter().map(|end| end.bytes).fold(0, u64::saturating_add)),
-        elapsed_us: Elapsed::from(ends.iter().map(|end| end.elapsed).max().unwrap_or_default()),
-        method: method.to_owned(),
+        broken: broken(errors)?,
+        bytes: ByteSize(bytes),
+        elapsed_us: Elapsed::from(elapsed),
+        method: String::new(),
         congestion: ends.iter().find_map(|end| end.congestion.clone()),
         thread_cpu_us: cpu_sum(ends.iter().map(|end| end.cpu)),
-        cycles: None,
-        bins: Bins::default(),
-        series: Outcome::skipped("not kept yet"),
-        ended: Ended::Time,
+        cycles: cycle_sum(ends.iter().map(|end| end.cycles)),
+        bins: meter.finish(common_end(ends.iter().map(|end| end.elapsed))),
+        series: watch.finish(elapsed, ends.iter().map(|end| &end.raw)),
+        ended,
         trials: Vec::new(),
         sockets: SocketFacts::default(),
         stats: tcp_info::all(ends.into_iter().map(|end| end.raw)),
@@ -250,17 +237,6 @@ fn conclude(mut ends: Vec<StreamEnd>, method: &str) -> io::Result<SenderEnd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slow_path_gets_small_calls_and_a_fast_one_large_calls() {
-        for (bytes_a_second, fits) in [(1e5, 64 << 10), (1.25e6, 64 << 10), (1.25e8, 1 << 20), (4e9, 1 << 20)] {
-            let mut chunk = SENDFILE.1;
-            for _ in 0..50 {
-                chunk = next_chunk(chunk, Duration::from_secs_f64(chunk as f64 / bytes_a_second));
-            }
-            assert_eq!(chunk, fits, "{bytes_a_second} B/s");
-        }
-    }
 
     #[test]
     fn the_bytes_are_shared_without_rest() {

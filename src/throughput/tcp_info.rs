@@ -122,9 +122,9 @@ mod tests {
             snd_wnd_bytes: Some(11_506_688),
             rcv_space_bytes: Some(65495),
             delivery_rate_bps: Some(BitRate(8 * 10_913_833_333)),
-            app_limited: Some(false),
+            app_limited: Some(true),
             delivered_ce: Some(0),
-            dsack_dups: Some(0),
+            dsack_dups: Some(1),
         };
         assert_eq!(decode(&recorded(usize::MAX)), told);
         assert_eq!(decode(&recorded(232)), told, "5.4");

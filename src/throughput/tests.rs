@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::Outcome;
-use crate::model::throughput::{Pass, ReceiverEnd, SenderEnd};
+use crate::model::kernel::Ended;
+use crate::model::throughput::{Pass, ReceiverEnd, SenderEnd, StopRule};
 use crate::sys::Stop;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, Elapsed};
 
 /// Far beyond what any pass here may take, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -185,6 +186,122 @@ fn one_stream_that_breaks_among_others_only_ends_early() {
         (send(near, &send_spec(300), &Stop::new(), &Progress::new()).unwrap(), receiver.join().unwrap().unwrap())
     });
     assert!(received.bytes.0 > 0 && sent.bytes >= received.bytes);
+    assert_eq!((sent.broken.len(), received.broken.len()), (1, 0));
+    assert!(sent.broken[0].starts_with("failed to send to 127.0.0.1:"), "{:?}", sent.broken);
+    assert_eq!(sent.ended, Ended::Time);
+    assert_eq!(assemble(2, Outcome::Measured(sent.clone()), received, None).broken, sent.broken);
+}
+
+/// A rule that asks for the time only: what is tested is the way from the receiver's word to the sender's end, not the machine's evenness.
+const ANY: StopRule = StopRule { half_width: 1e9, least_us: Elapsed(1_000_000) };
+
+#[test]
+fn a_receiver_that_has_enough_ends_the_pass() {
+    for streams in [1, 4] {
+        let mut into = receive_spec(PATIENCE);
+        into.options.enough = Some(ANY);
+        let (sent, received, pass) = pass(streams, &send_spec(20_000), &into);
+        assert_eq!((sent.ended, received.ended, pass.ended), (Ended::Enough, Ended::Enough, Ended::Enough));
+        assert_eq!(sent.bytes, received.bytes, "nothing is lost on the way");
+        assert!(sent.elapsed_us.seconds() >= 1.0 && sent.elapsed_us.seconds() < 18.0, "{}", sent.elapsed_us);
+        assert!(sent.broken.is_empty() && received.broken.is_empty());
+    }
+}
+
+#[test]
+fn a_sender_that_does_not_heed_the_word_changes_nothing_but_the_end() {
+    let (near, far) = pairs(1);
+    let mut into = receive_spec(Duration::from_millis(2500));
+    into.options.enough = Some(ANY);
+    let received = thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(far, &into, &Stop::new(), &Progress::new()));
+        let begin = Instant::now();
+        let mut sent = 0u64;
+        for mut stream in near {
+            while begin.elapsed() < Duration::from_millis(1800) {
+                sent += stream.write(&[1; 4096]).unwrap() as u64;
+            }
+        }
+        (sent, receiver.join().unwrap().unwrap())
+    });
+    assert_eq!(received.0, received.1.bytes.0);
+    assert!(received.1.bins.bytes.len() > 10, "{:?}", received.1.bins);
+}
+
+#[test]
+fn bytes_on_the_way_back_say_nothing() {
+    let (near, mut far) = pairs(1);
+    far[0].write_all(b"....").unwrap();
+    let sent = thread::scope(|scope| {
+        let reader = scope.spawn(move || std::io::copy(&mut far[0], &mut std::io::sink()));
+        let sent = send(near, &send_spec(700), &Stop::new(), &Progress::new()).unwrap();
+        reader.join().unwrap().unwrap();
+        sent
+    });
+    assert_eq!(sent.ended, Ended::Time);
+    assert!(sent.elapsed_us.seconds() >= 0.7);
+}
+
+#[test]
+fn each_end_says_what_ended_it() {
+    let (sent, received, timed) = pass(1, &send_spec(300), &receive_spec(PATIENCE));
+    assert_eq!((sent.ended, received.ended, timed.ended), (Ended::Time, Ended::Peer, Ended::Time));
+    let (mut out, mut into) = (send_spec(30_000), receive_spec(PATIENCE));
+    (out.options.max_bytes, into.options.max_bytes) = (Some(ByteSize(1_000_000)), Some(ByteSize(1_000_000)));
+    let (sent, received, full) = pass(3, &out, &into);
+    assert_eq!((sent.ended, received.ended, full.ended), (Ended::Bytes, Ended::Bytes, Ended::Bytes));
+    let (_near, far) = pairs(1);
+    let silent = receive(far, &receive_spec(Duration::from_millis(200)), &Stop::new(), &Progress::new()).unwrap();
+    assert_eq!(silent.ended, Ended::Time);
+    let (near, _far) = pairs(1);
+    let stop = Stop::new();
+    stop.set();
+    assert_eq!(send(near, &send_spec(30_000), &stop, &Progress::new()).unwrap().ended, Ended::Stopped);
+}
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+#[test]
+fn the_kernels_view_is_kept_bin_by_bin_at_both_ends() {
+    let (sent, received, pass) = pass(3, &send_spec(1500), &receive_spec(PATIENCE));
+    for (name, series) in [("sender", &sent.series), ("receiver", &received.series)] {
+        let series = series.measured().unwrap_or_else(|| panic!("{name}"));
+        assert!(series.at_us.len() >= 3 && series.at_us.is_sorted(), "{name}: {:?}", series.at_us);
+        assert_eq!((series.rtt_us.len(), series.retransmits.len()), (series.at_us.len(), series.at_us.len()), "{name}");
+    }
+    let (series, stats) = (sent.series.measured().unwrap(), sent.stats.measured().unwrap());
+    let retransmits: u64 = stats.iter().filter_map(|s| s.retransmits).sum();
+    // A look may come after a stream's own last word.
+    assert!(series.retransmits.iter().sum::<u64>() >= retransmits);
+    if !series.busy_us.is_empty() {
+        let shares = pass.limits.measured().unwrap();
+        let sum = shares.application + shares.receiver + shares.send_buffer + shares.network;
+        assert!((sum - 1.0).abs() < 1e-6, "{shares:?}");
+    }
+    let handed: u64 = sent.bins.bytes.iter().sum();
+    assert!(handed > 0 && handed <= sent.bytes.0 && sent.bins.bytes.len() >= 12, "{:?}", sent.bins);
+    assert_eq!(pass.sender_bins, sent.bins);
+}
+
+#[test]
+fn many_streams_both_ways_at_once_in_one_process() {
+    const STREAMS: usize = 128;
+    let ((near_out, far_in), (near_in, far_out)) = (pairs(STREAMS), pairs(STREAMS));
+    let (spec, patience) = (send_spec(500), receive_spec(PATIENCE));
+    let way = |out, into| {
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(into, &patience, &Stop::new(), &Progress::new()));
+            (send(out, &spec, &Stop::new(), &Progress::new()).unwrap(), receiver.join().unwrap().unwrap())
+        })
+    };
+    let ways = thread::scope(|scope| {
+        let there = scope.spawn(|| way(near_out, far_in));
+        [way(far_out, near_in), there.join().unwrap()]
+    });
+    for (sent, received) in ways {
+        assert_eq!(sent.bytes, received.bytes);
+        assert_eq!(received.stream_bytes.len(), STREAMS);
+        assert!(sent.broken.is_empty() && received.broken.is_empty());
+    }
 }
 
 #[test]

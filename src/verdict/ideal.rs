@@ -38,6 +38,16 @@ pub fn wire_ceiling(line: BitRate, mtu: Mtu, ip: Ip) -> BitRate {
     line.scale(tcp_share(mtu, ip))
 }
 
+/// What a line of this rate carries in datagrams with so many bytes of payload, one in a packet: 8 bytes of UDP's header and those
+/// of IP (20 or 40) beside it, and the frame.
+pub fn udp_ceiling(line: BitRate, datagram: u32, ip: Ip) -> BitRate {
+    let headers = match ip {
+        Ip::V4 => 28.0,
+        Ip::V6 => 48.0,
+    };
+    line.scale(f64::from(datagram) / (f64::from(datagram) + headers + f64::from(FRAME_OVERHEAD)))
+}
+
 /// The Ethernet class whose ceiling a measured plateau sits at, if any.
 pub fn snap(plateau: BitRate, mtu: Mtu, ip: Ip) -> Option<BitRate> {
     at_class(plateau, SNAP_BELOW, mtu, ip)
@@ -65,6 +75,14 @@ mod tests {
             assert!((tcp_share(Mtu(mtu), ip) - share).abs() < 0.0001, "{mtu} {ip:?}");
         }
         assert!(tcp_share(Mtu(0), Ip::V6).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn full_datagrams_carry_a_little_more_than_tcp() {
+        for (datagram, ip, share) in [(1472, Ip::V4, 0.9571), (1452, Ip::V6, 0.9441), (8972, Ip::V4, 0.9927), (0, Ip::V4, 0.0)] {
+            let ceiling = udp_ceiling(BitRate::from_mbit(10_000), datagram, ip).as_f64() / 1e10;
+            assert!((ceiling - share).abs() < 0.0001, "{datagram} {ip:?}: {ceiling}");
+        }
     }
 
     #[test]

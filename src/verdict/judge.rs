@@ -3,6 +3,7 @@
 use super::limits;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
+use super::rates_answer;
 use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
@@ -50,6 +51,9 @@ fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Opt
     }
     if let Some(found) = rank::impossible(seen) {
         return (sentence::impossible(seen, found), None);
+    }
+    if let Some(verdict) = rates_answer::own_limit(seen, hits) {
+        return (verdict, None);
     }
     let cause = leading(answers, hits);
     let costs = |(answer, _): &(&Answer, usize)| answer.after.is_none() || 1.0 / answer.factor() < limits::COSTS_CLEARLY;

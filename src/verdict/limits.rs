@@ -158,3 +158,45 @@ pub const BUSY_LINK: f64 = 0.10;
 
 /// A loss in one direction that needs no second look: twice the share from which on loss counts at all.
 pub const PLAIN_LOSS: f64 = 0.01;
+
+/// An echo that comes back this much later beside a transfer than on the idle path waits in a standing queue
+/// (absolute): CoDel's target of 5 ms (RFC 8289, section 4.2).
+pub const STANDING_QUEUE_US: u64 = 5_000;
+
+/// A stretch without any data this long is a stall (absolute): Linux sends again on its own after 200 ms at the
+/// earliest (`TCP_RTO_MIN`), and no ordinary pause of a LAN is as long.
+pub const STALL_US: u64 = 200_000;
+
+/// So many dips at one distance are no chance.
+pub const DIPS: u32 = 3;
+
+/// Dips less deep than this share of the mean cost too little to look for.
+pub const DIP_DEPTH: f64 = 0.25;
+
+/// Both directions at once that reach less than this share of what each reaches alone share something: half duplex
+/// gives 50 %, full duplex 97 % (acknowledgements go the other way).
+pub const BOTH_WAYS: f64 = 0.75;
+
+/// Two congestion controls whose rates differ by less than this factor do so by chance: passes follow each other.
+pub const CONGESTION_DIFFERS: f64 = 1.25;
+
+/// Several PCs whose sum is no more than this times the best one alone share a limit.
+pub const GROWS: f64 = 1.15;
+
+/// Jain's index below this is uneven: of two PCs one then gets three times what the other does (1:2 gives 0.9, 1:3 gives 0.8).
+pub const FAIR: f64 = 0.80;
+
+/// A stream thread at this share of a core, while its host's cores have this much left, measures one core.
+pub const REST_IDLES: f64 = 0.60;
+
+/// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500.
+pub const AT_PACE: f64 = 0.90;
+
+/// Fewer interrupts in a pass than this say nothing about where they land (absolute).
+pub const INTERRUPTS: u64 = 500;
+
+/// From this share of them on one core does the work of the card.
+pub const ON_ONE_CORE: f64 = 0.90;
+
+/// From this share of the wire's ceiling on a rate is all of it: what is missing is the rounding of its figures.
+pub const ALL_OF_IT: f64 = 0.99;

@@ -14,6 +14,7 @@ mod judge;
 mod load;
 mod mtu_answer;
 mod rank;
+mod rates_answer;
 mod rules;
 mod seen;
 mod sentence;

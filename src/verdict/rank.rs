@@ -1,11 +1,13 @@
 //! What binds each direction, the best explanation of it, and what its end would give.
 
+use super::ideal;
 use super::ladder::{Ceiling, Ladder, Part};
 use super::limits;
 use super::rules::{Explains, Hit};
 use super::seen::{Load, Seen, Sums, window};
 use crate::model::copy::{FileSet, LaneKind};
 use crate::model::finding::{Confidence, Gain, Where};
+use crate::model::plan::Scope;
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
@@ -224,6 +226,8 @@ pub(super) fn at_most(seen: &Seen<'_>, hits: &[Hit], chosen: Option<&Hit>) -> Co
         Some(hit) if noted("cpu.background-load") && !direct(seen, hit) => Confidence::Low,
         Some(_) if noted("cpu.background-load") => Confidence::Medium,
         Some(hit) if hit.explains == Explains::Stops => Confidence::High,
+        // An iperf3 server tells nothing of its host: what is not seen there may be the cause.
+        Some(_) if seen.doc.plan.scope == Scope::ThroughputIperf3 => Confidence::Medium,
         _ if noted("none.tool-limit") => Confidence::Medium,
         _ => Confidence::High,
     }
@@ -268,12 +272,32 @@ fn resyncs(seen: &Seen<'_>) -> bool {
     devices.filter_map(|device| device.raid.as_ref()).any(|raid| raid.syncing.is_some())
 }
 
-/// A rate above what the cables carry: which direction, the rate and the line.
-pub(super) fn impossible(seen: &Seen<'_>) -> Option<(Direction, BitRate, BitRate)> {
+/// A rate that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Impossible {
+    pub(super) rate: BitRate,
+    pub(super) direction: Direction,
+    pub(super) line: BitRate,
+    /// What TCP can have of that line, where the rate is below the line and above this.
+    pub(super) wire: Option<BitRate>,
+}
+
+/// A rate above what the cables carry, or above what their headers leave.
+pub(super) fn impossible(seen: &Seen<'_>) -> Option<Impossible> {
     let line = seen.known().filter(|_| !seen.local())?;
-    let above = |rate: &BitRate| rate.as_f64() > limits::IMPOSSIBLE * line.as_f64();
-    let found = seen.ways.iter().filter_map(|way| Some((way.direction, way.rate().filter(above)?, line)));
-    found.max_by_key(|found| found.1)
+    // The arithmetic needs a packet size and a speed that somebody looked up.
+    let told = seen.ends.iter().any(|end| end.mtu.is_some()) && !seen.ends.iter().any(|end| end.stated);
+    let wire = Some(ideal::wire_ceiling(line, seen.mtu, seen.ip)).filter(|_| told);
+    let above = |rate: BitRate, most: BitRate| rate.as_f64() > limits::IMPOSSIBLE * most.as_f64();
+    let both = seen.doc.measurements.throughput.measured().and_then(|section| section.both.measured());
+    let at_once = |way| both.and_then(|both| both.of(way).measured()).map(|pass| pass.goodput_bps);
+    let rates = seen.ways.iter().flat_map(|way| [(way.direction, way.rate()), (way.direction, at_once(way.direction))]);
+    let found = rates.filter_map(|(direction, rate)| {
+        let rate = rate?;
+        let beyond = wire.filter(|wire| above(rate, *wire) && !above(rate, line));
+        (above(rate, line) || beyond.is_some()).then_some(Impossible { rate, direction, line, wire: beyond })
+    });
+    found.max()
 }
 
 /// The lane of a part, if it is one.

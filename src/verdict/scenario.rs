@@ -9,9 +9,11 @@ use crate::model::host::{Direction, Host, Role, TcpSettings};
 use crate::model::link::{Bond, BondPort, Bus, Counters, Duplex, HostLink, Interface, InterfaceKind, LinkModes, LinkSection};
 use crate::model::mtu::{EchoMethod, EchoPath, Limiter, MtuSection, PathMtu, ServicePath, ServiceProbe, TcpEnd};
 use crate::model::outcome::{Fact, Outcome, Source};
-use crate::model::plan::{Depth, Plan, Scope, Workload};
+use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Ways, Workload};
 use crate::model::storage::{Device, DeviceKind, Disk, DiskResult, StorageSection, Transfer};
-use crate::model::throughput::{Bins, DirectionThroughput, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
+use crate::model::throughput::{Bins, DirectionThroughput, FarEnd, Pass, RttSummary, Steady, TcpStats, ThroughputSection};
+use crate::model::together::{BothRates, Member, Together};
+use crate::model::udp::{UdpDirection, UdpPass, UdpSection};
 use crate::units::{BitRate, ByteRate, ByteSize, Elapsed, Mtu};
 
 pub(super) fn mbit(mbit: u64) -> BitRate {
@@ -126,7 +128,7 @@ pub(super) fn path(mtu: u32, limited_by: Limiter) -> PathMtu {
     }
 }
 
-fn rtt(us: u64) -> RttSummary {
+pub(super) fn rtt(us: u64) -> RttSummary {
     let us = Elapsed(us);
     RttSummary { sent: 20, received: 20, min_us: us, median_us: us, p95_us: us, p99_us: Some(us), max_us: us }
 }
@@ -186,6 +188,7 @@ pub(super) fn cpu_window(busiest: f64) -> CpuWindow {
         throttled: Outcome::Measured(0.0),
         run_delay: Outcome::Measured(0.01),
         pressure: Outcome::skipped("not told"),
+        network: Outcome::skipped("not told"),
     }
 }
 
@@ -491,8 +494,31 @@ pub(super) fn mirrored(doc: &Document) -> Document {
             gain.direction = back(gain.direction);
         }
     }
+    if let Some(plan) = &mut doc.plan.throughput {
+        plan.ways = match plan.ways {
+            Ways::Upload => Ways::Download,
+            Ways::Download => Ways::Upload,
+            other => other,
+        };
+    }
     if let Some(tcp) = m.throughput.measured_mut() {
         std::mem::swap(&mut tcp.upload, &mut tcp.download);
+        if let Some(both) = tcp.both.measured_mut() {
+            std::mem::swap(&mut both.upload, &mut both.download);
+            for pass in [both.upload.measured_mut(), both.download.measured_mut()].into_iter().flatten() {
+                std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
+            }
+        }
+        if let Some(udp) = tcp.udp.measured_mut() {
+            std::mem::swap(&mut udp.upload, &mut udp.download);
+            let ways = [udp.upload.measured_mut(), udp.download.measured_mut()];
+            for pass in ways.into_iter().flatten().flat_map(|way| &mut way.passes) {
+                std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
+            }
+        }
+        for trial in tcp.congestion.measured_mut().into_iter().flatten() {
+            trial.direction = back(trial.direction);
+        }
         for way in [&mut tcp.upload, &mut tcp.download] {
             for pass in [way.single.measured_mut(), way.multi.measured_mut()].into_iter().flatten() {
                 std::mem::swap(&mut pass.cpu_pc, &mut pass.cpu_nas);
@@ -517,4 +543,99 @@ pub(super) fn mirrored(doc: &Document) -> Document {
 
 pub(super) fn back(direction: Direction) -> Direction {
     if direction == Direction::Upload { Direction::Download } else { Direction::Upload }
+}
+
+/// Raw rates alone, with an agent at the NAS.
+pub(super) fn rates_only(line_mbit: u64) -> Document {
+    let mut doc = healthy(line_mbit);
+    doc.plan.scope = Scope::Throughput;
+    doc.plan.throughput = Some(ThroughputPlan::default());
+    doc.measurements.cpu = Outcome::skipped("the network only");
+    doc.measurements.storage = Outcome::skipped("the network only");
+    doc
+}
+
+/// The same against an iperf3 server, which tells its totals only.
+pub(super) fn iperf3_only(line_mbit: u64) -> Document {
+    let mut doc = rates_only(line_mbit);
+    doc.plan.scope = Scope::ThroughputIperf3;
+    doc.hosts.nas = Outcome::skipped("not told");
+    doc.measurements.link.measured_mut().into_iter().for_each(|links| links.nas = Outcome::skipped("not told"));
+    doc.measurements.mtu = Outcome::skipped("not told");
+    doc.both(|pass| {
+        pass.cpu_nas = Outcome::skipped("not told");
+        pass.counters_nas = Outcome::skipped("not told");
+        pass.loaded_rtt = Outcome::skipped("not told");
+    });
+    doc.tcp().idle_rtt = Outcome::skipped("not told");
+    doc.tcp().far_end = FarEnd::Iperf3Server;
+    doc
+}
+
+/// Nothing but datagrams: none is lost up to the line's rate, or up to `loss_from` in the upload.
+pub(super) fn datagrams_only(line_mbit: u64, loss_from: Option<u64>) -> Document {
+    let mut doc = rates_only(line_mbit);
+    let most = (line_mbit as f64 * 0.955) as u64;
+    let way = |from: Option<u64>| {
+        let rates = [most / 10, most / 2, most * 7 / 10, most];
+        let lost = |rate: u64| from.map_or(0, |from| if rate >= from { 3_000 } else { 0 });
+        let passes: Vec<UdpPass> = rates.into_iter().map(|rate| datagrams(rate, lost(rate))).collect();
+        let clean = passes.iter().filter(|pass| pass.lost == 0).map(|pass| pass.asked_bps).max();
+        Outcome::Measured(UdpDirection {
+            datagram_bytes: 1472,
+            send: "sendmmsg".into(),
+            receive: "recvmmsg".into(),
+            loss_from_bps: passes.iter().find(|pass| pass.lost > 0).map(|pass| pass.asked_bps),
+            clean_bps: clean,
+            ended_because: "that is the line's rate".into(),
+            passes,
+        })
+    };
+    doc.tcp().udp = Outcome::Measured(UdpSection { upload: way(loss_from), download: way(None) });
+    doc.tcp().upload = DirectionThroughput::skipped("--udp was asked for");
+    doc.tcp().download = DirectionThroughput::skipped("--udp was asked for");
+    doc
+}
+
+/// Datagrams at one rate, so many of a hundred thousand lost on the way.
+pub(super) fn datagrams(rate_mbit: u64, lost: u64) -> UdpPass {
+    let (rate, us) = (mbit(rate_mbit), Elapsed(100));
+    UdpPass {
+        asked_bps: rate,
+        sent_bps: rate,
+        received_bps: rate.scale(1.0 - lost as f64 / 100_000.0),
+        sent: 100_000,
+        refused: 0,
+        received: 100_000 - lost,
+        lost,
+        dropped_by_receiver: Outcome::Measured(0),
+        duplicates: 0,
+        reordered: 0,
+        longest_loss: lost.min(40),
+        jitter_us: us,
+        queue_median_us: us,
+        queue_p99_us: us,
+        elapsed_us: Elapsed(1_000_000),
+        bins: Bins::default(),
+        cpu_pc: Outcome::Measured(cpu_window(0.4)),
+        cpu_nas: Outcome::Measured(cpu_window(0.4)),
+        counters_pc: Outcome::skipped("not told"),
+        counters_nas: Outcome::skipped("not told"),
+    }
+}
+
+/// PCs that each get the first rate alone and the second at the same moment, in both directions.
+pub(super) fn group(rates: &[(u64, u64)]) -> Outcome<Together> {
+    let both = |rate: u64| BothRates { upload_bps: Some(mbit(rate)), download_bps: Some(mbit(rate)) };
+    let member = |(at, (alone, together)): (usize, &(u64, u64))| Member {
+        address: format!("192.0.2.{}", at + 10),
+        alone: both(*alone),
+        together: both(*together),
+    };
+    Outcome::Measured(Together {
+        name: "lab".into(),
+        own: 0,
+        ended: None,
+        members: rates.iter().enumerate().map(member).collect(),
+    })
 }

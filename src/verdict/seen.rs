@@ -7,6 +7,7 @@ use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
 use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
 use crate::model::mtu::{MtuSection, PathMtu};
+use crate::model::plan::Ways;
 use crate::model::storage::{DeviceKind, DiskResult, Transfer};
 use crate::model::throughput::{Pass, TcpStats};
 use crate::model::{Direction, Document, Role};
@@ -259,9 +260,13 @@ impl<'a> Way<'a> {
     fn new(doc: &'a Document, direction: Direction) -> Self {
         let passes = doc.measurements.throughput.measured().map(|all| all.of(direction));
         let moved = |pass: &&Pass| pass.goodput_bps.0 > 0;
+        // Who asked for both directions at once alone has no other pass.
+        let alone = doc.plan.throughput.as_ref().is_some_and(|plan| plan.ways == Ways::Both);
+        let at_once = || doc.measurements.throughput.measured()?.both.measured()?.of(direction).measured();
+        let best = passes.and_then(|passes| passes.best());
         Self {
             direction,
-            best: passes.and_then(|passes| passes.best()).filter(moved),
+            best: best.or_else(|| at_once().filter(|_| alone)).filter(moved),
             single: passes.and_then(|passes| passes.single.measured()).filter(moved),
             multi: passes.and_then(|passes| passes.multi.measured()).filter(moved),
             wire: None,
@@ -299,7 +304,12 @@ pub(super) fn window(pass: &Pass, role: Role) -> Option<&CpuWindow> {
 
 impl Sums {
     pub(super) fn of(pass: &Pass) -> Self {
-        let Some(streams) = pass.sender.measured().filter(|streams| !streams.is_empty()) else { return Self::default() };
+        // Whoever has no kernel's counts may still know what held the sender back.
+        let limits = pass.limits.measured().copied();
+        let Some(streams) = pass.sender.measured().filter(|streams| !streams.is_empty()) else {
+            let (rwnd, sndbuf) = (limits.map(|shares| shares.receiver), limits.map(|shares| shares.send_buffer));
+            return Self { rwnd, sndbuf, ..Self::default() };
+        };
         let total = |field: fn(&TcpStats) -> Option<u64>| -> Option<f64> {
             let values: Option<Vec<u64>> = streams.iter().map(field).collect();
             values.map(|values| values.iter().map(|value| *value as f64).sum())
@@ -312,8 +322,8 @@ impl Sums {
         let retransmits = share(total(|s| s.retransmits), total(|s| s.segments_out));
         Self {
             retransmits: retransmits.or_else(|| share(total(|s| s.bytes_retrans), total(|s| s.bytes_sent))),
-            rwnd: share(total(|s| s.rwnd_limited_us), busy),
-            sndbuf: share(total(|s| s.sndbuf_limited_us), busy),
+            rwnd: share(total(|s| s.rwnd_limited_us), busy).or(limits.map(|shares| shares.receiver)),
+            sndbuf: share(total(|s| s.sndbuf_limited_us), busy).or(limits.map(|shares| shares.send_buffer)),
             reorders: streams.iter().filter_map(|s| s.reord_seen).map(u64::from).sum(),
             min_rtt: streams.iter().filter_map(|s| s.min_rtt_us).min().filter(|us| *us > 0).map(|us| f64::from(us) / 1e6),
             window: total(|s| s.snd_wnd_bytes).filter(|bytes| *bytes > 0.0),

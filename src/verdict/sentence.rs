@@ -4,6 +4,7 @@ use super::judge::ROLES;
 use super::ladder::Part;
 use super::limits;
 use super::rank::{self, Answer, State};
+use super::rates_answer;
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
 use super::seen::{Load, Seen, window};
 use super::words::{bytes, disk, percent};
@@ -106,19 +107,28 @@ pub(super) fn plain(status: Status, component: Component, cause: &str, confidenc
     }
 }
 
-pub(super) fn impossible(seen: &Seen<'_>, (direction, rate, line): (Direction, BitRate, BitRate)) -> Verdict {
+pub(super) fn impossible(seen: &Seen<'_>, found: rank::Impossible) -> Verdict {
     let said = if seen.ends.iter().any(|end| end.stated) { "the stated speed" } else { "the port's speed" };
-    let text = format!(
-        "Inconclusive: {rate} were measured {} over a link of {line}, which cannot be. Either {said} is wrong, or a cache was measured; state the true speed with --link-speed and run again.",
-        direction.arrow()
-    );
+    let (way, rate, line) = (found.direction.arrow(), found.rate, found.line);
+    let text = match found.wire {
+        Some(wire) => format!(
+            "Inconclusive: {rate} were measured {way}, and of a link of {line} headers and frames leave {wire} at MTU {}. Such a figure is not trusted: a cache, a virtual link or the clock of a host was measured. Run again with a longer time.",
+            seen.mtu
+        ),
+        None => format!(
+            "Inconclusive: {rate} were measured {way} over a link of {line}, which cannot be. Either {said} is wrong, or a cache was measured; state the true speed with --link-speed and run again."
+        ),
+    };
     let mut verdict = plain(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text);
-    verdict.direction = Some(direction);
+    verdict.direction = Some(found.direction);
     verdict
 }
 
 /// The verdict where no direction has a cause.
 pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
+    if seen.doc.plan.scope.is_throughput() {
+        return rates_answer::without_cause(seen, answers);
+    }
     let find = |state: State| answers.iter().filter(|answer| answer.state == state).min_by_key(|answer| answer.rate);
     let mut verdict = if let Some(answer) = find(State::Unexplained) {
         unexplained(seen, answer, answers)

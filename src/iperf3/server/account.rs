@@ -14,7 +14,7 @@ use crate::units::{BitRate, ByteSize, Elapsed};
 /// How often a line is written for a client that wants to see the server's output.
 const LINE: Duration = Duration::from_secs(1);
 
-/// The most such lines: two hours; a longer test gets its last lines only from the result.
+/// The most such lines: two hours. What comes later has no lines; the results are told all the same.
 const MOST_LINES: usize = 7200;
 
 /// What happened in a test so far.
@@ -23,6 +23,7 @@ pub(super) struct Account {
     /// The client's wish to see what the server says.
     output: Option<String>,
     lines: usize,
+    /// Up to where the last line goes: the time, and the bytes received and sent.
     line_at: (Duration, u64, u64),
     parallel: usize,
     flow: Flow,
@@ -65,8 +66,13 @@ impl Account {
 
     /// Writes a line when it is time for one.
     pub(super) fn look(&mut self, now: Duration, counts: impl FnOnce() -> Vec<Count>) {
+        self.line(now, LINE, counts);
+    }
+
+    /// Writes a line if one is wanted and there is room, and the last one is at least `least` ago.
+    fn line(&mut self, now: Duration, least: Duration, counts: impl FnOnce() -> Vec<Count>) {
         let (before, received_before, sent_before) = self.line_at;
-        if self.output.is_none() || self.lines >= MOST_LINES || now.saturating_sub(before) < LINE {
+        if self.output.is_none() || self.lines >= MOST_LINES || now.saturating_sub(before) < least {
             return;
         }
         let (mut received, mut sent) = (0, 0);
@@ -104,7 +110,8 @@ impl Account {
     }
 
     /// The client ended the test.
-    pub(super) fn end(&mut self, now: Duration) {
+    pub(super) fn end(&mut self, now: Duration, counts: impl FnOnce() -> Vec<Count>) {
+        self.line(now, LINE / 2, counts);
         self.end = now;
         self.cpu_end = sys::cpu::process_times();
     }

@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The most datagrams of others that are looked through in a new socket.
 const STRAYS: usize = 256;
 
+/// Who wants to open a stream, and the answer to that.
+type Opening = (SocketAddr, [u8; 4]);
+
 /// Listens for the datagrams that open streams.
 pub(super) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = shared(address)?;
@@ -68,7 +71,7 @@ pub(super) fn dispatch(socket: &UdpSocket, house: &House) {
 }
 
 /// A socket for one stream, with the openings of others that landed in it.
-fn open(caller: &UdpCaller, port: u16, from: SocketAddr) -> io::Result<(UdpSocket, Vec<(SocketAddr, [u8; 4])>)> {
+fn open(caller: &UdpCaller, port: u16, from: SocketAddr) -> io::Result<(UdpSocket, Vec<Opening>)> {
     let local = match plain(caller.local) {
         // Its scope, where it has one, is kept.
         SocketAddr::V6(mut v6) => {

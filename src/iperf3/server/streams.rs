@@ -15,6 +15,7 @@ use crate::iperf3::socket::{self, Ask};
 use crate::iperf3::state::State;
 use crate::iperf3::stream::{DataSocket, Way};
 use crate::iperf3::udp;
+use crate::sys;
 
 /// The longest from one stream to the next: a client opens them one after the other, each in one or two round trips.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,9 +43,8 @@ pub(super) fn gather(
 fn way(params: &Params, at: u32) -> Way {
     match params.flow {
         Flow::ToServer => Way::Receive,
-        Flow::ToClient => Way::Send,
         Flow::Both if at < params.parallel => Way::Receive,
-        Flow::Both => Way::Send,
+        Flow::ToClient | Flow::Both => Way::Send,
     }
 }
 
@@ -85,6 +85,12 @@ fn udp_streams(
     };
     control.send_state(State::CreateStreams, Instant::now() + PATIENCE)?;
     let streams = take(control, &arrivals, count, answer_again)?;
+    if params.dont_fragment {
+        for (socket, _) in &streams {
+            // The client's end does the same and fails where it cannot; here the client's word is what matters.
+            let _ = sys::udp::forbid_fragments(socket);
+        }
+    }
     Ok(streams.into_iter().map(|(socket, _)| DataSocket::Udp(socket)).collect())
 }
 

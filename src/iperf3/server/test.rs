@@ -71,6 +71,16 @@ impl Broken {
     fn new(reason: impl Into<String>, word: Word) -> Self {
         Self { reason: reason.into(), word }
     }
+
+    /// Tells the client, once.
+    fn say(&mut self, control: &Control) {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let _ = match std::mem::replace(&mut self.word, Word::Nothing) {
+            Word::Nothing => Ok(()),
+            Word::Terminate => control.send_state(State::ServerTerminate, deadline),
+            Word::Fault(fault) => control.send_fault(fault, deadline),
+        };
+    }
 }
 
 impl From<ControlError> for Broken {
@@ -103,14 +113,9 @@ pub(super) fn run(house: &Arc<House>, control: &Control, peer: SocketAddr, place
             // iperf3's client says goodbye, others only close.
             let _ = control.receive_state(Instant::now() + WORD);
         }
-        Err(Broken { reason, word }) => {
-            let deadline = Instant::now() + Duration::from_secs(1);
-            let _ = match word {
-                Word::Nothing => Ok(()),
-                Word::Terminate => control.send_state(State::ServerTerminate, deadline),
-                Word::Fault(fault) => control.send_fault(fault, deadline),
-            };
-            house.tell(Iperf3Event::Broken { peer, reason });
+        Err(mut broken) => {
+            broken.say(control);
+            house.tell(Iperf3Event::Broken { peer, reason: broken.reason });
         }
     }
     hang_up(control);
@@ -156,9 +161,16 @@ fn serve(house: &Arc<House>, control: &Control, peer: SocketAddr, place: &Place)
     let mut streams = Streams::start(sockets, load(&params))
         .map_err(|error| Broken::new(error.to_string(), Word::Fault(Fault::with(FaultCode::CreateStream, &error))))?;
     let mut account = Account::begin(&params, peer, control.stream().local_addr().ok());
-    watch_test(control, &params, &mut streams, &mut account)?;
-    account.end(streams.elapsed());
+    if let Err(mut broken) = watch_test(control, &params, &mut streams, &mut account) {
+        // While the streams are still open: a client whose stream is reset does not look at what it is told.
+        broken.say(control);
+        hang_up(control);
+        return Err(broken);
+    }
+    account.end(streams.elapsed(), || streams.counts());
     streams.end_sending();
+    // The client may be in the middle of a block (3.12 reads whole ones), and says nothing before it has the rest.
+    streams.close_senders();
     control.send_state(State::ExchangeResults, word())?;
     let theirs = control.receive_client_results(Instant::now() + RESULTS)?;
     drain(&streams, &theirs, params.protocol);
@@ -205,6 +217,8 @@ fn ask(params: &Params) -> Ask {
     }
 }
 
+/// No limit in bytes or blocks, though the client may have named one: it ends the test when it has enough. It does not count what it reads
+/// before it has seen the word to go (3.12 reads on then, and waits for ever when the rest never comes), and datagrams may be lost.
 fn load(params: &Params) -> Load {
     let only_receives = params.flow == Flow::ToServer && params.protocol == Protocol::Tcp;
     let len = params.len as usize;
@@ -212,22 +226,10 @@ fn load(params: &Params) -> Load {
         len: if only_receives { len.min(READ) } else { len },
         rate: params.bandwidth_bps.map(BitRate),
         burst: params.burst.unwrap_or(0),
-        bytes: limit(params),
+        bytes: None,
         copies: false,
         wide_counters: params.udp_counters_64bit,
         deadline: deadline(params),
-    }
-}
-
-/// The bytes after which this end stops sending by itself; none where only the client can know that it has enough: with
-/// datagrams, that may be lost, with a beginning that is left out, and with blocks in several streams, of which each may
-/// be left with a part of one.
-fn limit(params: &Params) -> Option<u64> {
-    let knows = params.protocol == Protocol::Tcp && params.omit_s == 0;
-    match params.amount {
-        Amount::Bytes(bytes) if knows => Some(bytes),
-        Amount::Blocks(blocks) if knows && params.parallel == 1 => Some(blocks.saturating_mul(u64::from(params.len))),
-        _ => None,
     }
 }
 

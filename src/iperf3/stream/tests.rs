@@ -58,6 +58,7 @@ fn a_limit_in_bytes_is_kept_to_the_byte_over_all_streams() {
         let mut sending = all(here, Way::Send, Load { copies, bytes: Some(bytes), ..load(len) });
         wait("the senders end", || sending.senders_ended());
         let sent = sending.finish();
+        drop(sending);
         wait("the receivers end", || receiving.receivers_ended());
         let received = receiving.finish();
         assert_eq!((sum(&sent), sum(&received)), (bytes, bytes), "{name}");
@@ -114,7 +115,7 @@ fn a_deadline_ends_everything() {
     let short = Load { deadline: Duration::from_millis(100), ..load(Load::TCP_LEN) };
     let (mut receiving, mut sending) = (all(there, Way::Receive, short.clone()), all(here, Way::Send, short));
     wait("both end", || sending.senders_ended() && receiving.receivers_ended());
-    assert!(sum(&sending.finish()) > 0 && sum(&receiving.finish()) > 0);
+    assert!(sending.finish().iter().chain(&receiving.finish()).all(|end| end.error.is_none()));
 }
 
 #[test]

@@ -1,27 +1,258 @@
 //! The passes against an iperf3 server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::iperf3::client::{ClientError, Test, TestResult, UdpTest, Ways, datagrams, passes, run};
+use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
-use crate::model::plan::ThroughputPlan;
-use crate::model::throughput::{DirectionThroughput, FarEnd, ThroughputSection};
+use crate::model::plan::{ThroughputPlan, UdpPlan};
+use crate::model::throughput::{BothWays, DirectionThroughput, FarEnd, Pass, SweepPoint, ThroughputSection};
+use crate::model::udp::{UdpDirection, UdpPass, UdpSection};
+use crate::session::around::Bracket;
 use crate::session::error::SessionError;
-use crate::session::event::Events;
+use crate::session::event::{Event, Events, Step, Watch};
 use crate::session::foreign::Iperf3Settings;
+use crate::session::served::blocking;
+use crate::session::steps::sweep::{NUMBERS, PASS, grows, note};
+use crate::session::steps::throughput::LONGEST;
+use crate::sys::Progress;
+use crate::wire::message::Around;
 
-/// How long all tests take at most.
-pub fn expected(_plan: &ThroughputPlan) -> Duration {
-    Duration::from_secs(10)
+/// What a test costs beside its time: connections, results, and the moment that a server needs until it takes the next.
+const BESIDE: Duration = Duration::from_millis(300);
+
+/// The payload of a datagram where none was asked for: it fits 1500 bytes with IPv6's headers and some options, as iperf3's own does.
+const DATAGRAM: u32 = 1448;
+
+/// Why an idle round-trip time is missing.
+const NO_ECHO: &str = "an iperf3 server answers no echoes; `weaklink serve` on the NAS would";
+
+/// How long all tests take at most, as far as it is known before.
+pub fn expected(plan: &ThroughputPlan) -> Duration {
+    let ways = Direction::BOTH.into_iter().filter(|way| plan.ways.has(*way)).count() as u32;
+    let each = if plan.udp.is_some() || plan.streams.is_some() { 1 } else { 2 };
+    (longest(plan).min(Duration::from_secs(10)) + BESIDE) * (ways * each + u32::from(plan.ways.has_both() && plan.udp.is_none()))
 }
 
-/// The whole step.
+fn longest(plan: &ThroughputPlan) -> Duration {
+    match (plan.time_us, plan.options.max_bytes) {
+        (Some(time), _) => Duration::from(time).min(LONGEST),
+        (None, Some(_)) => LONGEST,
+        (None, None) => PASS,
+    }
+}
+
+/// The whole step. The first test that fails for a reason of the server's ends it; later ones are told as failed.
 pub async fn measure(
-    _settings: &Iperf3Settings,
-    _events: &Events,
-    _peer: SocketAddr,
-    _interfaces: &[String],
+    settings: &Iperf3Settings,
+    events: &Events,
+    peer: SocketAddr,
+    interfaces: &[String],
 ) -> Result<ThroughputSection, SessionError> {
-    let none = || DirectionThroughput::skipped("not written yet");
-    Ok(ThroughputSection { far_end: FarEnd::Iperf3Server, ..ThroughputSection::new(none(), none(), Outcome::skipped("")) })
+    let mut tester = Tester { settings, events, peer, interfaces, met: false };
+    if let Some(udp) = settings.throughput.udp {
+        return tester.udp(udp).await;
+    }
+    let ways = settings.throughput.ways;
+    let mut section = ThroughputSection::new(
+        DirectionThroughput::skipped("this direction by itself was not asked for"),
+        DirectionThroughput::skipped("this direction by itself was not asked for"),
+        Outcome::skipped(NO_ECHO),
+    );
+    section.far_end = FarEnd::Iperf3Server;
+    for direction in Direction::BOTH.into_iter().filter(|direction| ways.has(*direction)) {
+        let done = tester.direction(direction).await?;
+        match direction {
+            Direction::Upload => section.upload = done,
+            Direction::Download => section.download = done,
+        }
+    }
+    section.both = if ways.has_both() {
+        let best = |direction| section.of(direction).best().map_or(1, |pass| pass.streams);
+        let streams = settings.throughput.streams.unwrap_or_else(|| best(Direction::Upload).max(best(Direction::Download)));
+        tester.both(streams).await?
+    } else {
+        Outcome::skipped("both directions at once were not asked for")
+    };
+    Ok(section)
+}
+
+/// One server, test after test.
+struct Tester<'a> {
+    settings: &'a Iperf3Settings,
+    events: &'a Events,
+    peer: SocketAddr,
+    interfaces: &'a [String],
+    /// Whether a test was done: the server is there and is one.
+    met: bool,
+}
+
+impl Tester<'_> {
+    fn test(&self, ways: Ways, streams: u32) -> Test {
+        let asked = &self.settings.throughput;
+        let mut options = asked.options.clone();
+        options.congestion = asked.congestion.first().cloned();
+        Test {
+            ways,
+            streams,
+            time: longest(asked),
+            options,
+            mss_bytes: asked.mss_bytes,
+            bind: self.settings.bind,
+            patience: Duration::from_secs(3),
+            ..Test::default()
+        }
+    }
+
+    /// Runs one test beside processors and counters.
+    async fn run(&mut self, test: Test, what: String) -> Result<Outcome<(TestResult, Around)>, SessionError> {
+        let progress = Progress::default();
+        let watch: Watch = {
+            let progress = progress.clone();
+            Arc::new(move || progress.bytes())
+        };
+        self.events.part(Step::Throughput, what, test.time, Some(watch));
+        let (peer, stop, interfaces) = (self.peer, self.events.interrupt.clone(), self.interfaces.to_vec());
+        let (result, around) = blocking(move || {
+            let bracket = Bracket::start(&interfaces);
+            let result = run(peer, &test, &stop, &progress);
+            (result, bracket.finish())
+        })
+        .await;
+        if self.events.interrupt.is_set() {
+            return Err(SessionError::Interrupted);
+        }
+        match result {
+            Ok(result) => {
+                self.met = true;
+                Ok(Outcome::Measured((result, around)))
+            }
+            Err(ClientError::Interrupted) => Err(SessionError::Interrupted),
+            Err(error) if !self.met => Err(SessionError::Iperf3(error.to_string())),
+            Err(error) => Ok(Outcome::failed(error.to_string())),
+        }
+    }
+
+    async fn pass(&mut self, direction: Direction, streams: u32) -> Result<Outcome<Pass>, SessionError> {
+        let ways = match direction {
+            Direction::Upload => Ways::Upload,
+            Direction::Download => Ways::Download,
+        };
+        let words = format!("{}, {}", direction.arrow(), streams_in_words(streams));
+        let done = self.run(self.test(ways, streams), words).await?;
+        Ok(done.and_then(|(result, around)| {
+            let found = passes(&result).into_iter().find(|(way, _)| *way == direction);
+            attach(found.map_or_else(|| Outcome::failed("the test has no pass of this direction"), |(_, pass)| pass), &around)
+        }))
+    }
+
+    async fn direction(&mut self, direction: Direction) -> Result<DirectionThroughput, SessionError> {
+        let fixed = self.settings.throughput.streams;
+        let mut sweep: Vec<SweepPoint> = Vec::new();
+        let single = match fixed {
+            Some(streams) if streams > 1 => Outcome::skipped(format!("--streams {streams} was asked for")),
+            _ => self.pass(direction, 1).await?,
+        };
+        note(&mut sweep, &single);
+        let numbers = match fixed {
+            Some(1) => &[],
+            Some(ref streams) => std::slice::from_ref(streams),
+            None => &NUMBERS[..],
+        };
+        let mut multi = Outcome::skipped("--streams 1 was asked for");
+        for streams in numbers {
+            let before = sweep.iter().map(|point| point.goodput_bps).max();
+            let done = self.pass(direction, *streams).await?;
+            note(&mut sweep, &done);
+            let grown = done.measured().is_some_and(|pass| grows(before, pass.goodput_bps));
+            if multi.measured().is_none_or(|best: &Pass| done.measured().is_some_and(|pass| pass.goodput_bps > best.goodput_bps))
+            {
+                multi = done;
+            }
+            if !grown {
+                break;
+            }
+        }
+        Ok(DirectionThroughput { single, multi, sweep })
+    }
+
+    async fn both(&mut self, streams: u32) -> Result<Outcome<BothWays>, SessionError> {
+        let words = format!("both ways at once, {} each", streams_in_words(streams));
+        let done = self.run(self.test(Ways::Both, streams), words).await?;
+        Ok(done.map(|(result, around)| {
+            let missing = || Outcome::failed("the test has no pass of this direction");
+            let mut both = BothWays { upload: missing(), download: missing() };
+            for (direction, pass) in passes(&result) {
+                let pass = attach(pass, &around);
+                match direction {
+                    Direction::Upload => both.upload = pass,
+                    Direction::Download => both.download = pass,
+                }
+            }
+            both
+        }))
+    }
+
+    async fn udp(&mut self, plan: UdpPlan) -> Result<ThroughputSection, SessionError> {
+        let none = || DirectionThroughput::skipped("--udp was asked for: datagrams in place of TCP");
+        let skipped = || Outcome::skipped("this direction was not asked for");
+        let mut udp = UdpSection { upload: skipped(), download: skipped() };
+        let len = plan.datagram_bytes.unwrap_or(DATAGRAM);
+        let rate = plan.rate_bps.unwrap_or_default();
+        for direction in Direction::BOTH.into_iter().filter(|way| self.settings.throughput.ways.has(*way)) {
+            let ways = if direction == Direction::Upload { Ways::Upload } else { Ways::Download };
+            let test = Test { udp: Some(UdpTest { rate, len }), ..self.test(ways, 1) };
+            let done = self.run(test, format!("{}, datagrams at {rate}", direction.arrow())).await?;
+            let found = done.and_then(|(result, around)| {
+                let found = datagrams(&result).into_iter().find(|(way, _)| *way == direction);
+                found.map_or_else(
+                    || Outcome::failed("the test has no pass of this direction"),
+                    |(_, datagrams)| {
+                        datagrams.map(|datagrams| {
+                            for text in &datagrams.notes {
+                                self.events.tell(Event::Note(format!("{}: {text}.", direction.arrow())));
+                            }
+                            UdpPass { cpu_pc: around.cpu, counters_pc: around.counters, ..datagrams.pass }
+                        })
+                    },
+                )
+            });
+            let found = found.map(|pass| one_rate(pass, len));
+            match direction {
+                Direction::Upload => udp.upload = found,
+                Direction::Download => udp.download = found,
+            }
+        }
+        let section = ThroughputSection::new(none(), none(), Outcome::skipped(NO_ECHO));
+        Ok(ThroughputSection { far_end: FarEnd::Iperf3Server, udp: Outcome::Measured(udp), ..section })
+    }
+}
+
+/// A direction in which one rate was tried.
+fn one_rate(pass: UdpPass, len: u32) -> UdpDirection {
+    UdpDirection {
+        datagram_bytes: len,
+        send: "send".to_owned(),
+        receive: "recv".to_owned(),
+        clean_bps: None,
+        loss_from_bps: None,
+        ended_because: "one rate was asked for".to_owned(),
+        passes: vec![pass],
+    }
+}
+
+/// Puts in what this end saw beside the streams.
+fn attach(pass: Outcome<Pass>, around: &Around) -> Outcome<Pass> {
+    pass.map(|pass| Pass {
+        cpu_pc: around.cpu.clone(),
+        counters_pc: around.counters.clone(),
+        loaded_rtt: Outcome::skipped(NO_ECHO),
+        ..pass
+    })
+}
+
+fn streams_in_words(streams: u32) -> String {
+    if streams == 1 { "1 stream".to_owned() } else { format!("{streams} streams") }
 }

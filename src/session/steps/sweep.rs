@@ -15,7 +15,7 @@ use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::served::blocking;
 use crate::session::steps::throughput::{LONGEST, PassPlan, pass, pass_both};
-use crate::session::steps::together;
+use crate::session::steps::{together, udp};
 use crate::units::BitRate;
 
 /// Echoes for the round-trip time of an idle path.
@@ -23,7 +23,7 @@ const IDLE_ECHOES: u32 = 30;
 
 /// The numbers of streams that are tried after one. More than 16 gain nothing on the links of a PC: a hash has filled its ports,
 /// and every core has its stream.
-const NUMBERS: [u32; 3] = [4, 8, 16];
+pub(super) const NUMBERS: [u32; 3] = [4, 8, 16];
 
 /// The most of them.
 pub const MOST: u32 = 16;
@@ -43,6 +43,9 @@ const SHORTEST: Duration = Duration::from_millis(800);
 /// The longest pass of `weaklink throughput` where no time was asked for.
 pub const PASS: Duration = Duration::from_secs(4);
 
+/// What datagrams take in one direction, at one rate and with the search for the rate at which loss begins.
+const DATAGRAMS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(8));
+
 /// The whole step: what the user asked for, in each direction by itself, then at once.
 pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
     session.events.part(Step::Throughput, "round-trip time", Duration::from_millis(200), None);
@@ -52,6 +55,11 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
         let nothing = || DirectionThroughput::skipped("--together was asked for: each PC alone, then all at once");
         let together = together::measure(session, &group).await?;
         return Ok(ThroughputSection { together, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
+    }
+    if let Some(plan) = session.settings.throughput.udp {
+        let nothing = || DirectionThroughput::skipped("--udp was asked for: datagrams in place of TCP");
+        let udp = Outcome::Measured(udp::client(session, plan, ways).await?);
+        return Ok(ThroughputSection { udp, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
     }
     let mut each = Vec::new();
     for way in Direction::BOTH {
@@ -164,11 +172,11 @@ async fn several(
 }
 
 /// Whether more streams gave more than was there before.
-fn grows(before: Option<BitRate>, now: BitRate) -> bool {
+pub(super) fn grows(before: Option<BitRate>, now: BitRate) -> bool {
     before.is_none_or(|before| now.as_f64() > before.as_f64() * (1.0 + GROWTH))
 }
 
-fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
+pub(super) fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
     sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
 }
 
@@ -218,8 +226,12 @@ pub fn expected(session: &ClientSession) -> Duration {
     if let Some(group) = &asked.together {
         return together::longest(group.members, asked.ways, longest(session));
     }
-    let pass = longest(session).min(Duration::from_secs(10));
     let ways = Direction::BOTH.into_iter().filter(|way| asked.ways.has(*way)).count() as u32;
+    if let Some(plan) = &asked.udp {
+        let fixed = plan.time_us.map_or(DATAGRAMS.0, Duration::from);
+        return ways * if plan.rate_bps.is_some() { fixed } else { DATAGRAMS.1 };
+    }
+    let pass = longest(session).min(Duration::from_secs(10));
     let each = if asked.streams.is_some() { 1 } else { 2 };
     let compared = if asked.congestion.len() > 1 { asked.congestion.len() as u32 } else { 0 };
     pass * (ways * (each + compared) + u32::from(asked.ways.has_both()))

@@ -223,7 +223,8 @@ impl Party<'_> {
         let ready = self.ready().await?;
         let met = self.meet(alone).await?;
         self.keep(&met, direction, |member| &mut member.alone);
-        let bins = self.pass(direction, ready, &format!("all {count} PCs at once: ")).await?;
+        let all = if count == 2 { "both PCs".to_owned() } else { format!("all {count} PCs") };
+        let bins = self.pass(direction, ready, &format!("{all} at once: ")).await?;
         let met = self.meet(None).await?;
         let common = common(&met.began_us, own, time);
         if let Err(reason) = &common {
@@ -235,10 +236,12 @@ impl Party<'_> {
         Ok(())
     }
 
-    /// A pass of the group's time. No stop rule: all go on for the same time.
+    /// A pass of the group's time. Nothing else ends it: all go on for the same time.
     fn plan(&self, direction: Direction) -> PassPlan {
-        let streams = self.session.settings.throughput.streams.unwrap_or(STREAMS);
-        PassPlan { streams, ..PassPlan::one(self.session, direction, self.group.time) }
+        let mut plan = PassPlan::one(self.session, direction, self.group.time);
+        plan.streams = self.session.settings.throughput.streams.unwrap_or(STREAMS);
+        (plan.options.max_bytes, plan.options.enough) = (None, None);
+        plan
     }
 
     /// Opens the connections of the next pass. Without them the others are still met.
@@ -261,8 +264,8 @@ impl Party<'_> {
 
     /// Our pass; none when it failed, which is told.
     async fn pass(&mut self, direction: Direction, ready: Ready, what: &str) -> Result<Option<Bins>, SessionError> {
-        let plain = self.session.events.clone();
-        self.session.events = prefixed(plain.clone(), what.to_owned());
+        let events = self.session.events.clone();
+        self.session.events = prefixed(events.clone(), what.to_owned());
         let pass = match ready {
             Ok((tokens, connections)) => {
                 let plan = self.plan(direction);
@@ -270,7 +273,7 @@ impl Party<'_> {
             }
             Err(reason) => Ok(Outcome::failed(reason)),
         };
-        self.session.events = plain;
+        self.session.events = events;
         Ok(match pass? {
             Outcome::Measured(pass) => Some(pass.bins),
             Outcome::Skipped(why) | Outcome::Failed(why) => {

@@ -1,5 +1,6 @@
 //! The `linux` side of the seam.
 
+mod content;
 pub mod cpu;
 pub mod datagram;
 pub mod file;
@@ -7,5 +8,6 @@ pub mod host;
 pub mod icmp;
 pub mod net;
 pub mod packet;
+pub mod perf;
 pub mod tcp;
 pub mod udp;

@@ -1,15 +1,16 @@
-//! What TCP sockets of Linux give beyond the standard library: congestion control, segment size, `TCP_INFO`, and moving
-//! bytes without copying them.
-#![expect(unsafe_code, reason = "socket options, sendfile and memfd have no safe interface in std or socket2")]
+//! What TCP sockets of Linux give beyond the standard library: congestion control, segment size, pacing, `TCP_INFO`, and
+//! moving bytes without copying them.
+#![expect(unsafe_code, reason = "socket options, sendfile, memfd and the error queue have no safe interface in std or socket2")]
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::fd::AsRawFd as _;
 use std::ptr;
 use std::time::Duration;
 
 use socket2::Socket;
+
+pub use super::content::{Content, Given, Notices, notices, set_zerocopy};
 
 /// More than any kernel's `struct tcp_info` holds today (232 bytes in 5.4, 280 in 6.18): what is beyond is not ours to read.
 const TCP_INFO_ROOM: usize = 512;
@@ -40,21 +41,111 @@ pub fn set_max_segment(socket: &Socket, bytes: u32) -> io::Result<()> {
     socket.set_tcp_mss(bytes)
 }
 
+/// Sets an option from a value without pointers.
+fn set_option<T: Copy>(socket: &Socket, level: libc::c_int, name: libc::c_int, value: T) -> io::Result<()> {
+    let size = mem::size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the size describe `value`, which lives through the call.
+    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), size) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads up to eight bytes of an option; gives how many the kernel wrote.
+fn get_option(socket: &Socket, level: libc::c_int, name: libc::c_int) -> io::Result<([u8; 8], usize)> {
+    let (mut value, mut size) = ([0u8; 8], 8);
+    // SAFETY: the pointer and the size describe `value`; the kernel writes no more and puts the true length into `size`.
+    let code = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut size) };
+    if code == 0 { Ok((value, size as usize)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sends every segment with the word not to fragment it (`IP_PMTUDISC_DO`); the kernel still heeds what routers say.
 ///
 /// # Errors
 /// Those of `setsockopt`.
 pub fn forbid_fragments(socket: &Socket) -> io::Result<()> {
-    let (level, name, value) = if socket.domain()? == socket2::Domain::IPV4 {
-        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    if socket.domain()? == socket2::Domain::IPV4 {
+        set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
     } else {
-        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
-    };
-    let size = mem::size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the pointer and the size describe `value`, which lives through the call.
-    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), size) };
-    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
+    }
 }
+
+/// Sets the highest rate in bytes a second that the kernel sends at (`SO_MAX_PACING_RATE`, Linux 3.13). TCP keeps to it by itself
+/// since 4.13, before only where the interface's queueing discipline is `fq`.
+///
+/// # Errors
+/// Those of `setsockopt`; `Unsupported` from a kernel that would not keep to it.
+pub fn set_pacing(socket: &Socket, bytes_per_second: u64) -> io::Result<()> {
+    if !kernel_is_at_least(4, 13) {
+        let text = "this kernel paces TCP only through the fq queueing discipline (Linux 4.13 and later do it alone)";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second)?;
+    // Kernels before 5.0 and those of 32 bit take the first four bytes alone, and tell so by what they give back.
+    let (_, length) = get_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE)?;
+    if length >= 8 {
+        return Ok(());
+    }
+    let narrow = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, narrow)
+}
+
+/// The highest rate in bytes a second that the kernel sends at; none where there is no limit.
+///
+/// # Errors
+/// Those of `getsockopt`.
+pub fn pacing(socket: &Socket) -> io::Result<Option<u64>> {
+    let (value, length) = get_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE)?;
+    if length >= 8 {
+        let rate = u64::from_ne_bytes(value);
+        return Ok((rate != u64::MAX).then_some(rate));
+    }
+    let [a, b, c, d, ..] = value;
+    let rate = u32::from_ne_bytes([a, b, c, d]);
+    Ok((rate != u32::MAX).then_some(rate.into()))
+}
+
+fn kernel_is_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    // Without a word of the version, the socket's own answer must do.
+    numbers.next().is_none_or(|first| (first, numbers.next().unwrap_or(0)) >= (major, minor))
+}
+
+/// Sets the differentiated services code point (0 to 63) of what a socket sends, over IPv4, IPv6 and IPv4 through an IPv6 socket.
+///
+/// # Errors
+/// Those of `setsockopt`.
+pub fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
+    let class = libc::c_int::from(dscp) << 2;
+    if socket.domain()? == socket2::Domain::IPV4 {
+        return set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, class);
+    }
+    // A peer whose IPv4 address is mapped gets the one, a peer of IPv6 the other.
+    let mapped = set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, class);
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class)?;
+    if is_mapped(socket) { mapped } else { Ok(()) }
+}
+
+/// The differentiated services code point of what a socket sends to its peer.
+///
+/// # Errors
+/// Those of `getsockopt`.
+pub fn dscp(socket: &Socket) -> io::Result<u8> {
+    let v4 = socket.domain()? == socket2::Domain::IPV4 || is_mapped(socket);
+    let (level, name) = if v4 { (libc::IPPROTO_IP, libc::IP_TOS) } else { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) };
+    let ([a, b, c, d, ..], length) = get_option(socket, level, name)?;
+    // A short answer is the byte itself.
+    let class = if length >= 4 { libc::c_int::from_ne_bytes([a, b, c, d]) } else { a.into() };
+    Ok(u8::try_from((class & 0xff) >> 2).unwrap_or_default())
+}
+
+fn is_mapped(socket: &Socket) -> bool {
+    let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket_ipv6());
+    peer.is_some_and(|peer| peer.ip().to_ipv4_mapped().is_some())
+}
+
+/// What a socket's buffer holds of what was asked for: the kernel doubles the figure for its own overhead (socket(7)).
+pub const BUFFER_FACTOR: u64 = 2;
 
 /// Sets how many bytes a reader waits for (`SO_RCVLOWAT`); the end of the stream wakes it all the same.
 ///
@@ -62,11 +153,7 @@ pub fn forbid_fragments(socket: &Socket) -> io::Result<()> {
 /// Those of `setsockopt`.
 pub fn set_receive_low_water(socket: &Socket, bytes: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    let size = mem::size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the pointer and the size describe `value`, which lives through the call.
-    let code =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, ptr::from_ref(&value).cast(), size) };
-    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, value)
 }
 
 /// Takes up to `limit` bytes from a TCP socket and throws them away without copying them (`MSG_TRUNC`); 0 is the end of the stream.
@@ -83,55 +170,6 @@ pub fn receive_discarding(socket: &Socket, limit: usize) -> io::Result<usize> {
             _ => error,
         }
     })
-}
-
-/// Bytes that lie in the kernel's memory, to be sent from there as often as needed.
-#[derive(Debug)]
-pub struct Content {
-    file: File,
-    len: usize,
-}
-
-impl Content {
-    /// Lays `bytes` into an anonymous file in memory (`memfd_create`).
-    ///
-    /// # Errors
-    /// `ENOSYS` on kernels before 3.17; those of writing.
-    pub fn new(bytes: &[u8]) -> io::Result<Self> {
-        // SAFETY: the name is a C string with static life; no other pointer is handed over. (The system call and not the
-        // C library's function, which old libraries lack.)
-        let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"weaklink".as_ptr(), libc::MFD_CLOEXEC) };
-        let fd = match i32::try_from(fd) {
-            Ok(fd) if fd >= 0 => fd,
-            _ => return Err(io::Error::last_os_error()),
-        };
-        // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
-        let mut file = unsafe { File::from_raw_fd(fd) };
-        file.write_all(bytes)?;
-        Ok(Self { file, len: bytes.len() })
-    }
-
-    /// The number of bytes.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Sends up to `limit` bytes from `offset` on without copying them (`sendfile`) and says how many the socket took.
-    ///
-    /// # Errors
-    /// Those of `sendfile`; `WouldBlock` when the write timeout passed.
-    pub fn send(&self, socket: &Socket, offset: usize, limit: usize) -> io::Result<usize> {
-        let mut at = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-        let limit = limit.min(self.len.saturating_sub(offset));
-        // SAFETY: both descriptors are open through the call, and `at` is a live `off_t`.
-        let sent = unsafe { libc::sendfile(socket.as_raw_fd(), self.file.as_raw_fd(), &raw mut at, limit) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-    }
 }
 
 /// The kernel's `struct tcp_info` of a socket, as many bytes as this kernel gives.
@@ -158,4 +196,47 @@ pub fn thread_cpu() -> Option<Duration> {
     // SAFETY: `time` is a live timespec that the kernel fills.
     let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     (code == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use socket2::SockRef;
+
+    use super::*;
+
+    fn connected(addr: &str) -> Option<TcpStream> {
+        let listener = TcpListener::bind(addr).ok()?;
+        TcpStream::connect(listener.local_addr().ok()?).ok()
+    }
+
+    #[test]
+    fn what_is_set_is_read_back_over_both_families() {
+        for addr in ["127.0.0.1:0", "[::1]:0"] {
+            // A host without IPv6 has nothing to try.
+            let Some(stream) = connected(addr) else { continue };
+            let socket = SockRef::from(&stream);
+            assert_eq!((pacing(&socket).unwrap(), dscp(&socket).unwrap()), (None, 0));
+            set_dscp(&socket, 46).unwrap();
+            assert_eq!(dscp(&socket).unwrap(), 46, "{addr}");
+            for rate in [125_000, 5_000_000_000] {
+                set_pacing(&socket, rate).unwrap();
+                let most = if cfg!(target_pointer_width = "64") { rate } else { rate.min(u32::MAX.into()) };
+                assert_eq!(pacing(&socket).unwrap().unwrap_or(u32::MAX.into()), most, "{addr}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mapped_peer_gets_the_code_point_of_its_own_family() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let Ok(socket) = Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None) else { return };
+        let port = listener.local_addr().unwrap().port();
+        let mapped = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port));
+        if socket.connect(&mapped.into()).is_ok() {
+            set_dscp(&socket, 10).unwrap();
+            assert_eq!(dscp(&socket).unwrap(), 10);
+        }
+    }
 }

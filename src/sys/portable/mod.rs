@@ -7,5 +7,6 @@ pub mod host;
 pub mod icmp;
 pub mod net;
 pub mod packet;
+pub mod perf;
 pub mod tcp;
 pub mod udp;

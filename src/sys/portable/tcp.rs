@@ -63,9 +63,65 @@ pub fn receive_discarding(_socket: &Socket, _limit: usize) -> io::Result<usize> 
     Err(unsupported("receiving without a copy"))
 }
 
+/// Sets the highest rate in bytes a second that the kernel sends at.
+///
+/// # Errors
+/// Always `Unsupported` here.
+pub fn set_pacing(_socket: &Socket, _bytes_per_second: u64) -> io::Result<()> {
+    Err(unsupported("pacing of a socket"))
+}
+
+/// The highest rate in bytes a second that the kernel sends at; never a limit here.
+///
+/// # Errors
+/// Always `Unsupported` here.
+pub fn pacing(_socket: &Socket) -> io::Result<Option<u64>> {
+    Err(unsupported("pacing of a socket"))
+}
+
+/// Sets the differentiated services code point (0 to 63) of what a socket sends.
+///
+/// # Errors
+/// Those of `setsockopt`; `Unsupported` over IPv6 and on systems that are not Unix (Windows leaves it to its own policies).
+pub fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
+    #[cfg(all(unix, not(any(target_os = "redox", target_os = "solaris", target_os = "haiku"))))]
+    if socket.local_addr()?.is_ipv4() {
+        return socket.set_tos_v4(u32::from(dscp) << 2);
+    }
+    let _ = (socket, dscp);
+    Err(unsupported("a code point for what a socket sends"))
+}
+
+/// The differentiated services code point of what a socket sends.
+///
+/// # Errors
+/// Those of `getsockopt`; `Unsupported` where it cannot be set.
+pub fn dscp(socket: &Socket) -> io::Result<u8> {
+    #[cfg(all(unix, not(any(target_os = "redox", target_os = "solaris", target_os = "haiku"))))]
+    if socket.local_addr()?.is_ipv4() {
+        return Ok(u8::try_from(socket.tos_v4()? >> 2 & 63).unwrap_or_default());
+    }
+    let _ = socket;
+    Err(unsupported("a code point for what a socket sends"))
+}
+
+/// What a socket's buffer holds of what was asked for; only Linux doubles the figure, whichever side of the seam asks it.
+pub const BUFFER_FACTOR: u64 = if cfg!(target_os = "linux") { 2 } else { 1 };
+
 /// Bytes that lie in the kernel's memory, to be sent from there; this system has none.
 #[derive(Debug)]
 pub struct Content(std::convert::Infallible);
+
+/// How [`Content::give`] hands bytes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// With a copy into the socket.
+    Copied,
+    /// The socket refers to the pages and tells when it no longer does.
+    Lent,
+    /// The socket refers to a file's pages.
+    FromFile,
+}
 
 impl Content {
     /// Lays `bytes` into the kernel's memory.
@@ -86,13 +142,35 @@ impl Content {
         match self.0 {}
     }
 
-    /// Sends bytes from `offset` on without copying them.
+    /// Gives a socket bytes from `offset` on.
     ///
     /// # Errors
     /// None, since no such content exists here.
-    pub const fn send(&self, _socket: &Socket, _offset: usize, _limit: usize) -> io::Result<usize> {
+    pub const fn give(&self, _socket: &Socket, _how: Given, _offset: usize, _limit: usize) -> io::Result<usize> {
         match self.0 {}
     }
+}
+
+/// Allows a socket to refer to lent pages.
+///
+/// # Errors
+/// Always `Unsupported` here.
+pub fn set_zerocopy(_socket: &Socket) -> io::Result<()> {
+    Err(unsupported("sending without a copy"))
+}
+
+/// What a socket said of lent pages since the last time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notices {
+    /// Calls whose pages it no longer refers to.
+    pub calls: u32,
+    /// Those among them whose bytes the kernel copied after all.
+    pub copied: u32,
+}
+
+/// Takes the notices of lent pages; there are none here.
+pub const fn notices(_socket: &Socket) -> Notices {
+    Notices { calls: 0, copied: 0 }
 }
 
 /// The kernel's figures of a socket.

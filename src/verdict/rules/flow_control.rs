@@ -3,6 +3,7 @@
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Hit, Rule, RuleDoc};
+use super::stalls::rhythm;
 use crate::model::finding::Where;
 use crate::model::link::CountersByInterface;
 use crate::model::throughput::Pass;
@@ -46,7 +47,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     Direction::BOTH.into_iter().filter_map(|direction| paused(seen, direction)).collect()
 }
 
-fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
+pub(super) fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let way = seen.way(direction);
     let pass = way.best.filter(|_| way.gap())?;
     let enough = |grown: u64| grown as f64 >= limits::PAUSE_PER_SECOND * pass.elapsed_us.seconds().max(1.0);
@@ -71,6 +72,7 @@ fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
             .weight(0.72, 1 + u32::from(both))
             .shows(evidence)
             .also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps)))
+            .noting(rhythm(pass))
             .advise("Look for what is slow behind the port that sends the pauses; turn flow control off there and compare."),
     )
 }

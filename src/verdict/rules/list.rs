@@ -128,6 +128,12 @@ impl Hit {
         self
     }
 
+    /// A fact beside the evidence, no kind of its own.
+    pub(super) fn noting(mut self, fact: Option<String>) -> Self {
+        self.evidence.extend(fact);
+        self
+    }
+
     pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
         self
@@ -180,6 +186,12 @@ const RULES: &[&[Rule]] = &[
     super::hop::RULES,
     super::routed::RULES,
     super::busy_link::RULES,
+    super::stalls::RULES,
+    super::bufferbloat::RULES,
+    super::both_ways::RULES,
+    super::congestion::RULES,
+    super::datagrams::RULES,
+    super::sharing::RULES,
     super::offloads::RULES,
     super::stack_core::RULES,
     super::background_load::RULES,
@@ -206,14 +218,25 @@ const ABOUT_MTU: [&str; 8] = [
     "network.jumbo-gain",
 ];
 
+/// Whether a rule speaks about raw rates: all of the network's but what larger packets would give, and what keeps a host's processor
+/// from the network.
+fn about_rates(code: &str) -> bool {
+    (code.starts_with("network.") && code != "network.jumbo-unused")
+        || ["cpu.network-stack-core", "cpu.background-load"].contains(&code)
+}
+
 /// A check for rules whose code another rule's check or the ladder itself gives.
 pub(super) fn elsewhere(_: &Seen<'_>) -> Vec<Hit> {
     Vec::new()
 }
 
-/// All explanations on offer; those about packet sizes alone where nothing else was asked for.
+/// All explanations on offer; those about packet sizes or raw rates alone where nothing else was asked for.
 pub(in super::super) fn check_all(seen: &Seen<'_>) -> Vec<Hit> {
-    let asked = |rule: &&Rule| !seen.doc.plan.scope.is_mtu() || ABOUT_MTU.contains(&rule.doc.code);
+    let scope = seen.doc.plan.scope;
+    let asked = |rule: &&Rule| match rule.doc.code {
+        code if scope.is_mtu() => ABOUT_MTU.contains(&code),
+        code => !scope.is_throughput() || about_rates(code),
+    };
     RULES.iter().copied().flatten().filter(asked).flat_map(|rule| (rule.check)(seen)).collect()
 }
 

@@ -4,6 +4,7 @@ use super::super::limits;
 use super::super::seen::{Seen, Sums, Way};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
+use super::stalls::rhythm;
 use crate::model::finding::Where;
 use crate::model::throughput::Pass;
 
@@ -70,6 +71,7 @@ fn lossy(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         ))
         .also(way.wire.map(|wire| format!("The wire could carry {wire}.")))
         .also(one_sided)
+        .noting(rhythm(pass))
         .advise("Read the error and drop counters of the switch ports on the way.")
         .advise("Replace the cable and the module on the side that receives, one after the other, and measure again.");
     let one_flow = way.best.filter(|best| best.goodput_bps > pass.goodput_bps);

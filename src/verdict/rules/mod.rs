@@ -3,9 +3,13 @@
 //! A check looks at the facts and offers explanations ([`Hit`]); whether one is needed, the ladder says.
 
 mod background_load;
+mod both_ways;
+mod bufferbloat;
 mod busy_link;
 mod cable_errors;
+mod congestion;
 mod content;
+mod datagrams;
 mod detour;
 mod disk_fault;
 mod disk_rate;
@@ -32,10 +36,12 @@ mod outcomes;
 mod own_copy;
 mod routed;
 mod server_core;
+mod sharing;
 mod small_files;
 mod speed_step;
 mod ssh;
 mod stack_core;
+mod stalls;
 mod tcp_window;
 
 #[cfg(test)]
@@ -45,8 +51,11 @@ mod mtu_tests;
 #[cfg(test)]
 mod noise_tests;
 #[cfg(test)]
+mod rate_tests;
+#[cfg(test)]
 mod tests;
 
+pub(super) use datagrams::wire as udp_wire;
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
 pub(super) use mtu_advice::known_reason;
@@ -54,3 +63,4 @@ pub(super) use mtu_black_hole::{Hole, clamped, full_size, lossy};
 pub(super) use mtu_outcomes::{MTU_CONSISTENT, MTU_UNKNOWN};
 pub(super) use mtu_tcp::{clamps, headers};
 pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
+pub(super) use sharing::nas_wire;

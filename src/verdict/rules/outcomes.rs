@@ -38,8 +38,8 @@ pub(super) const RULES: &[Rule] = &[
         doc: RuleDoc {
             code: "none.tool-limit",
             title: "A figure cannot be, or the measurement was the limit",
-            meaning: "More was measured than the link can carry, copies ran faster than the measurement of TCP, or our own copy ran slower than the disk and the network that it used. Such figures prove nothing about network or disk.",
-            detected: "A rate above the line rate of a port or above what the user stated, or a copy clearly faster than raw TCP in the same direction. As information: our own copy more than 20 % slower than the disk and TCP are by themselves. Never on one machine alone: loopback has no line, and a stated speed says nothing there.",
+            meaning: "More was measured than the link can carry, copies ran faster than the measurement of TCP, or our own copy ran slower than the disk and the network that it used, or what was asked for (a pace, a buffer, one stream on one core) set the rate. Such figures prove nothing about network or disk.",
+            detected: "A rate above the line rate of a port, above what its headers leave, or above what the user stated; a stream thread at a full core while the others idle and only so many streams were asked for; a rate at the pace that was asked for; or a copy clearly faster than raw TCP in the same direction. As information: our own copy more than 20 % slower than the disk and TCP are by themselves. Never on one machine alone: loopback has no line, and a stated speed says nothing there.",
             fix: "Check the stated speed; measure again with more streams or more time, and while the hosts are idle.",
         },
         check: super::own_copy::check,

@@ -1,0 +1,187 @@
+//! Raw rates beside the ordinary passes: congestion controls, datagrams, several PCs.
+
+use super::machines::cell;
+use super::network::sent_again;
+use super::view::{Table, Tone, View, percent};
+use crate::model::plan::ThroughputPlan;
+use crate::model::throughput::ThroughputSection;
+use crate::model::together::Together;
+use crate::model::udp::{UdpDirection, UdpPass};
+use crate::model::{Direction, Outcome};
+
+/// The members of a group that have a row; a test with more is no test at home.
+const MAX_MEMBERS: usize = 32;
+
+/// The members that the first screen has room for.
+pub(super) const FIRST_MEMBERS: usize = 8;
+
+/// What each congestion control gave.
+pub(super) fn congestion(section: &ThroughputSection, view: &mut View) {
+    let mut table = Table::new(&["congestion control", "asked for", "goodput", "sent again", "RTT under load"]);
+    for trial in section.congestion.measured().into_iter().flatten() {
+        let pass = trial.pass.measured();
+        let ran = pass.and_then(|pass| pass.method.congestion.clone());
+        table.rows.push(vec![
+            format!("{} {}", trial.direction.arrow(), ran.as_deref().unwrap_or("not told")),
+            if ran.as_ref() == Some(&trial.congestion) { String::new() } else { trial.congestion.clone() },
+            cell(&trial.pass, |pass| pass.goodput_bps.to_string()),
+            pass.and_then(|pass| pass.sender.measured()).and_then(|stats| sent_again(stats)).unwrap_or_default(),
+            pass.and_then(|pass| pass.loaded_rtt.measured()).map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
+        ]);
+    }
+    view.table(table);
+}
+
+fn directions(section: &ThroughputSection) -> impl Iterator<Item = (Direction, &UdpDirection)> {
+    let udp = section.udp.measured();
+    Direction::BOTH.into_iter().filter_map(move |way| Some((way, udp?.of(way).measured()?)))
+}
+
+/// One sentence for each direction: where loss begins.
+pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
+    for (way, udp) in directions(section) {
+        view.note(Tone::Plain, format!("UDP {}: {}", way.arrow(), loss_words(udp)));
+    }
+    let failed = Direction::BOTH.into_iter().filter_map(|way| match section.udp.measured()?.of(way) {
+        Outcome::Failed(why) => Some((way, why)),
+        _ => None,
+    });
+    for (way, why) in failed {
+        view.note(Tone::Warning, format!("UDP {} could not be measured: {}", way.arrow(), why.reason.trim()));
+    }
+}
+
+fn loss_words(udp: &UdpDirection) -> String {
+    let why = udp.ended_because.trim().trim_end_matches('.');
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let clean = udp.clean_bps.map(|rate| format!("{rate} = {}", rate.bytes()));
+    match (clean, udp.loss_from_bps) {
+        (Some(clean), Some(from)) => format!("no loss up to {clean}; loss begins at {from}."),
+        (None, Some(from)) => format!("loss already at {from}, the lowest rate that was tried."),
+        (Some(clean), None) => format!("no loss up to {clean}; no higher rate was tried{why}."),
+        (None, None) => format!("no rate passed{why}."),
+    }
+}
+
+/// Each rate that was tried.
+pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
+    for (way, udp) in directions(section) {
+        let title = format!("UDP {}", way.arrow());
+        let mut table =
+            Table::new(&[&title, "arrived", "lost by the network", "by the receiver", "jitter", "queue, median", "at 99 %"]);
+        table.rows.extend(udp.passes.iter().map(pass_row));
+        view.table(table);
+        let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
+        let longest = udp.passes.iter().map(|pass| pass.longest_loss).max().unwrap_or(0);
+        let odd = [
+            (sum(|pass| pass.reordered), "reordered"),
+            (sum(|pass| pass.duplicates), "arrived twice"),
+            (longest, "longest run of losses"),
+        ];
+        let odd: Vec<_> = odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
+        let ways = format!("{} bytes of payload each, sent by {}, received by {}", udp.datagram_bytes, udp.send, udp.receive);
+        view.facts(vec![("datagrams".to_owned(), ways), ("out of order".to_owned(), odd.join(" · "))]);
+    }
+}
+
+/// Less than this share of what was asked is not what was asked.
+const AS_ASKED: f64 = 0.98;
+
+fn pass_row(pass: &UdpPass) -> Vec<String> {
+    let share = |part: u64| percent(part as f64 / pass.sent.max(1) as f64);
+    let behind = pass.sent_bps.as_f64() < AS_ASKED * pass.asked_bps.as_f64();
+    vec![
+        format!("{} sent{}", pass.sent_bps, if behind { format!(" of {}", pass.asked_bps) } else { String::new() }),
+        pass.received_bps.to_string(),
+        percent(pass.network_loss()),
+        match &pass.dropped_by_receiver {
+            Outcome::Measured(own) => share(*own),
+            Outcome::Skipped(_) | Outcome::Failed(_) => "not told".to_owned(),
+        },
+        pass.jitter_us.to_string(),
+        pass.queue_median_us.to_string(),
+        pass.queue_p99_us.to_string(),
+    ]
+}
+
+/// The PCs of the group, so many of them.
+pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View) {
+    let Some(all) = section.together.measured().filter(|all| !all.members.is_empty()) else { return };
+    let title = format!("{} PCs at once", all.members.len());
+    let (up, down) = (Direction::Upload.arrow(), Direction::Download.arrow());
+    let heads = [title, format!("{up} alone"), "together".to_owned(), format!("{down} alone"), "together".to_owned()];
+    let mut table = Table { header: heads.to_vec(), rows: Vec::new() };
+    for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
+        let own = u32::try_from(number) == Ok(all.own);
+        let mut row = vec![format!("{}{}", member.address, if own { " (this PC)" } else { "" })];
+        for direction in Direction::BOTH {
+            let (alone, together) = (member.alone.of(direction), member.together.of(direction));
+            row.push(alone.map(|rate| rate.to_string()).unwrap_or_default());
+            row.push(together.map_or_else(|| if alone.is_some() { "failed" } else { "" }.to_owned(), |rate| rate.to_string()));
+        }
+        table.rows.push(row);
+    }
+    let mut sum = vec!["sum".to_owned()];
+    for direction in Direction::BOTH {
+        sum.push(String::new());
+        sum.push(all.sum(direction).map(|sum| sum.to_string()).unwrap_or_default());
+    }
+    table.rows.push(sum);
+    view.table(table);
+    let facts = Direction::BOTH.iter().map(|way| (format!("shared {}", way.arrow()), fairness(all, *way)));
+    view.facts(facts.collect());
+    if let Some(why) = &all.ended {
+        view.note(Tone::Warning, format!("The group ended before all was measured: {}", why.trim()));
+    }
+    let more = all.members.len().saturating_sub(most);
+    if more > 0 {
+        view.note(Tone::Plain, format!("{more} more PCs below."));
+    }
+}
+
+/// Whether the first screen has no room for all PCs.
+pub(super) fn crowded(section: &ThroughputSection) -> bool {
+    section.together.measured().is_some_and(|all| all.members.len() > FIRST_MEMBERS)
+}
+
+fn fairness(all: &Together, direction: Direction) -> String {
+    // Jain's index: of two, 1:2 gives 0.9 and 1:3 gives 0.8.
+    let words = |index: f64| match index {
+        index if index >= 0.95 => "evenly",
+        index if index >= 0.8 => "fairly evenly",
+        _ => "unevenly",
+    };
+    all.fairness(direction).map(|index| format!("{} (fairness {index:.2}; 1 is even)", words(index))).unwrap_or_default()
+}
+
+/// What was asked of the test, where it was more than the ordinary one.
+pub(super) fn asked(plan: &ThroughputPlan) -> String {
+    let options = &plan.options;
+    let ways = match plan.ways {
+        crate::model::plan::Ways::All => None,
+        crate::model::plan::Ways::Upload => Some(format!("{} only", Direction::Upload.arrow())),
+        crate::model::plan::Ways::Download => Some(format!("{} only", Direction::Download.arrow())),
+        crate::model::plan::Ways::Both => Some("both directions at once only".to_owned()),
+    };
+    let udp = plan.udp.as_ref().map(|udp| {
+        let rate = udp.rate_bps.map_or_else(|| ", the rate at which loss begins".to_owned(), |rate| format!(" at {rate}"));
+        format!("UDP{rate}{}", udp.datagram_bytes.map(|bytes| format!(", datagrams of {bytes} bytes")).unwrap_or_default())
+    });
+    let list = |names: &[String]| names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+    let parts = [
+        ways,
+        plan.streams.map(|streams| format!("{streams} streams")),
+        plan.time_us.map(|time| format!("{time} for each pass")),
+        plan.mss_bytes.map(|bytes| format!("segments of {bytes} bytes")),
+        options.max_bytes.map(|bytes| format!("{bytes} for each pass")),
+        options.window_bytes.map(|bytes| format!("socket buffers of {}", crate::units::ByteSize(u64::from(bytes)))),
+        options.pacing_bps.map(|rate| format!("a pace of {rate} for each stream")),
+        options.dscp.map(|dscp| format!("DSCP {dscp}")),
+        options.congestion.as_ref().map(|name| format!("congestion control {name}")),
+        options.copies.then(|| "ordinary copies".to_owned()),
+        (plan.congestion.len() > 1).then(|| format!("congestion controls {}", list(&plan.congestion))),
+        udp,
+        plan.together.as_ref().map(|group| format!("{} PCs together as “{}”", group.members, group.name)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}

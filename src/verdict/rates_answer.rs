@@ -1,0 +1,394 @@
+//! The answer of a document about raw rates alone: TCP, datagrams, or several PCs, where no cause was found.
+
+use super::limits;
+use super::rank::{self, Answer, State};
+use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Explains, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, nas_wire, udp_wire};
+use super::seen::{Load, Seen, Sums, Way, window};
+use super::sentence::{plain, ruled_out};
+use super::words::percent;
+use crate::model::finding::{Component, Confidence, Status, Verdict};
+use crate::model::plan::Scope;
+use crate::model::throughput::Pass;
+use crate::model::together::Together;
+use crate::model::udp::UdpDirection;
+use crate::model::{Direction, Role};
+use crate::units::BitRate;
+
+/// What an iperf3 server never tells.
+const NO_FAR_END: &str =
+    "An iperf3 server tells neither its host's link nor its processor and counters; `weaklink serve` on the NAS does.";
+
+fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, text: String) -> Verdict {
+    let word = match status {
+        Status::Healthy => "Healthy",
+        Status::Inconclusive => "Inconclusive",
+        Status::Bottleneck => "Bottleneck",
+    };
+    plain(status, component, cause, sure, format!("{word}: {text}"))
+}
+
+fn unknown(cause: &str, text: String) -> Verdict {
+    verdict(Status::Inconclusive, Component::Inconclusive, cause, Confidence::Low, text)
+}
+
+/// The directions that were to be measured.
+fn asked(seen: &Seen<'_>) -> impl Iterator<Item = Direction> + use<> {
+    let ways = seen.doc.plan.throughput.as_ref().map(|plan| plan.ways).unwrap_or_default();
+    Direction::BOTH.into_iter().filter(move |way| ways.has(*way) || ways.has_both())
+}
+
+/// Whether what was asked for, and not the network, set a rate: a pace, a buffer, or one stream on one core.
+pub(super) fn own_limit(seen: &Seen<'_>, hits: &[Hit]) -> Option<Verdict> {
+    if !seen.doc.plan.scope.is_throughput() || seen.local() {
+        return None;
+    }
+    let found = asked(seen).filter_map(|way| {
+        let way = seen.way(way);
+        let pass = way.best.filter(|_| way.gap())?;
+        let text = paced(pass).or_else(|| buffered(seen, pass)).or_else(|| one_core(way, pass, hits))?;
+        Some((pass.goodput_bps, way.direction, text))
+    });
+    let (rate, direction, text) = found.min_by_key(|(rate, _, _)| *rate)?;
+    let mut verdict =
+        verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, format!("{} {text}", direction.arrow()));
+    verdict.direction = Some(direction);
+    verdict.rate_bps = Some(rate);
+    Some(verdict)
+}
+
+/// The streams run at the pace that was asked for.
+fn paced(pass: &Pass) -> Option<String> {
+    let pace = pass.method.sender_sockets.pacing_bps?;
+    let all = BitRate(pace.0.saturating_mul(u64::from(pass.streams)));
+    (all.0 > 0 && pass.goodput_bps.as_f64() >= limits::AT_PACE * all.as_f64()).then(|| {
+        format!(
+            "carries {}, the pace that was asked for ({pace} for each of {} streams). What more the network carries was not tried.",
+            pass.goodput_bps, pass.streams
+        )
+    })
+}
+
+/// The buffers that were asked for hold the streams back.
+fn buffered(seen: &Seen<'_>, pass: &Pass) -> Option<String> {
+    let asked = seen.doc.plan.throughput.as_ref()?.options.window_bytes?;
+    let sums = Sums::of(pass);
+    let held = [sums.rwnd, sums.sndbuf].into_iter().flatten().any(|share| share >= limits::RWND_LIMITED);
+    (held || sums.window_sets(pass.goodput_bps)).then(|| {
+        format!(
+            "carries {} with socket buffers of {}, as asked for, and these hold the streams back. Without --window the kernels size them by themselves.",
+            pass.goodput_bps,
+            crate::units::ByteSize(u64::from(asked))
+        )
+    })
+}
+
+/// The share of a core that the threads of one end took, each.
+fn thread_share(pass: &Pass, role: Role, direction: Direction) -> Option<f64> {
+    let cost = if role == direction.sender() { &pass.sender_cost } else { &pass.receiver_cost };
+    let span = pass.elapsed_us.seconds() * f64::from(pass.streams.max(1));
+    let own = cost.measured().filter(|_| span > 0.0).map(|cost| (cost.cpu_us.seconds() / span).min(1.0));
+    let seen = window(pass, role).map(|cpu| Load::of(cpu).thread);
+    own.into_iter().chain(seen).reduce(f64::max)
+}
+
+/// As many streams as were asked for keep as many cores full, and the others idle.
+fn one_core(way: &Way<'_>, pass: &Pass, hits: &[Hit]) -> Option<String> {
+    let tried = way.multi.is_some() && way.single.is_some();
+    let better = |hit: &Hit| {
+        hit.touches(way.direction)
+            && matches!(hit.explains, Explains::Part(_) | Explains::Network)
+            && !hit.soft
+            && hit.weight >= 0.6
+    };
+    if tried || hits.iter().any(better) {
+        return None;
+    }
+    let ends = [way.direction.sender(), way.direction.receiver()].into_iter();
+    let full = ends.filter_map(|role| Some((role, thread_share(pass, role, way.direction)?)));
+    let (role, share) = full.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= limits::THREAD_FULL)?;
+    let load = window(pass, role).filter(|cpu| cpu.cores.len() > 1).map(Load::of)?;
+    let streams = if pass.streams == 1 {
+        "one stream's thread keeps".to_owned()
+    } else {
+        format!("the threads of {} streams keep", pass.streams)
+    };
+    (load.taken() < limits::REST_IDLES && !load.too_little()).then(|| {
+        format!(
+            "carries {} while {streams} a core of the {} {} busy and all its cores together are {} busy: this measures one core, not the network. More streams (without --streams) decide.",
+            pass.goodput_bps,
+            role.title(),
+            percent(share),
+            percent(load.taken())
+        )
+    })
+}
+
+/// The answer where nothing was found to blame.
+pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
+    let ways: Vec<Direction> = asked(seen).collect();
+    let of = |state: State| answers.iter().filter(|answer| answer.state == state).min_by_key(|answer| answer.rate);
+    let mut verdict = if seen.local() {
+        on_one_machine(seen)
+    } else if let Some(answer) = of(State::Unexplained) {
+        unexplained(seen, answer, answers)
+    } else if let Some(answer) = of(State::Near).or_else(|| of(State::Healthy)) {
+        at_line_rate(seen, answer, answers, &ways)
+    } else {
+        datagrams(seen, &ways).or_else(|| together(seen)).unwrap_or_else(|| nothing(seen))
+    };
+    for way in ways.into_iter().map(|way| seen.way(way)).filter(|_| !seen.local()) {
+        verdict.sentence.extend(single(way));
+    }
+    verdict.ruled_out = ruled_out(seen, &[], answers, "");
+    verdict
+}
+
+/// What one stream alone gets, where that is clearly less.
+fn single(way: &Way<'_>) -> Option<String> {
+    let (single, multi) = (way.single?, way.multi?);
+    (single.goodput_bps.as_f64() < limits::NEAR_LINE_RATE * multi.goodput_bps.as_f64()).then(|| {
+        format!(
+            " One stream alone, as a copy has, gets {} {}; {} streams were needed for more.",
+            single.goodput_bps,
+            way.direction.arrow(),
+            multi.streams
+        )
+    })
+}
+
+fn on_one_machine(seen: &Seen<'_>) -> Verdict {
+    let rates: Vec<String> =
+        seen.ways.iter().filter_map(|way| Some(format!("{} {}", way.direction.arrow(), way.rate()?))).collect();
+    if rates.is_empty() {
+        return nothing(seen);
+    }
+    let text = format!(
+        "both ends are this one machine, and it moves {} over loopback. Nothing here is evidence about a cable.",
+        rates.join(", ")
+    );
+    verdict(Status::Healthy, Component::None, AT_DEVICE_CLASS, Confidence::Medium, text)
+}
+
+/// The link in words, with what is not known of it.
+fn line_words(seen: &Seen<'_>) -> String {
+    let line = seen.line.unwrap_or_default();
+    let known = [(Role::Pc, &seen.ends[0]), (Role::Nas, &seen.ends[1])].into_iter().find(|(_, end)| end.total == Some(line));
+    match known {
+        Some((role, _)) if seen.inferred => format!("the {}'s {line} link", role.title()),
+        _ if seen.inferred => format!("a {line} link (read off the rate; no port tells)"),
+        _ => format!("a {line} link"),
+    }
+}
+
+fn at_line_rate(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2], ways: &[Direction]) -> Verdict {
+    let near = answer.state == State::Near;
+    let healthy = |way: &&Direction| {
+        answers.iter().any(|answer| answer.direction == **way && matches!(answer.state, State::Healthy | State::Near))
+    };
+    let (all, noisy) = (ways.iter().filter(healthy).count() == ways.len(), ways.iter().any(|way| rank::noisy(seen, *way)));
+    let unproven = seen.inferred && seen.known() != seen.line;
+    let mut sure = match (near, unproven || !all) {
+        (true, _) => Confidence::Low,
+        (_, true) => Confidence::Medium,
+        _ => Confidence::High,
+    };
+    if noisy {
+        sure = rank::lower(sure);
+    }
+    let rates: Vec<String> = seen
+        .ways
+        .iter()
+        .filter_map(|way| Some(format!("{} {} ({})", way.direction.arrow(), way.rate()?, way.rate()?.bytes())))
+        .collect();
+    let share =
+        answer.ladder.wire.filter(|wire| wire.0 > 0).map_or(0.0, |wire| answer.rate.unwrap_or_default().as_f64() / wire.as_f64());
+    let of_it = match (share >= limits::ALL_OF_IT, rates.len() > 1) {
+        (true, _) => "all that".to_owned(),
+        (false, true) => format!("at least {} of what", percent(share)),
+        (false, false) => format!("{} of what", percent(share)),
+    };
+    let mut text = format!("TCP carries {}, {of_it} {} can carry.", rates.join(" and "), line_words(seen));
+    if near {
+        text.push_str(" What is missing has no evidence of a fault.");
+    }
+    let missing: Vec<&str> = ways.iter().filter(|way| seen.way(**way).best.is_none()).map(|way| way.arrow()).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!(" {} was not measured.", missing.join(" and ")));
+    }
+    if seen.doc.plan.scope == Scope::ThroughputIperf3 && seen.ends[1].total.is_none() {
+        text.push_str(" The NAS's own link is not known: an iperf3 server does not tell it.");
+    }
+    let mut verdict = verdict(Status::Healthy, Component::None, AT_LINE_RATE, sure, text);
+    verdict.rate_bps = answer.rate;
+    verdict
+}
+
+fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdict {
+    let rate = answer.rate.unwrap_or_default();
+    let way = answer.direction.arrow();
+    let text = match answer.ladder.wire {
+        Some(wire) => format!(
+            "{way} carries {rate} of the {wire} that {} allows, and nothing that was seen explains it: neither loss nor window nor processor.",
+            line_words(seen)
+        ),
+        None => format!(
+            "{way} carries {rate}, the links' speed is not known, and nothing that was seen says what limits it. State the speeds with --link-speed pc=… and nas=…."
+        ),
+    };
+    let advice = match seen.doc.plan.scope {
+        Scope::ThroughputIperf3 => NO_FAR_END,
+        _ => "Change one thing (cable, switch port, other host) and compare.",
+    };
+    let mut verdict = unknown(UNEXPLAINED, format!("{text} {advice}"));
+    let both = answers.iter().all(|other| other.state == State::Unexplained);
+    verdict.direction = Some(answer.direction).filter(|_| !both);
+    verdict.rate_bps = answer.rate;
+    verdict
+}
+
+/// How one direction's datagrams fared.
+enum Fate {
+    /// The line's rate passes: with or without loss beyond.
+    Full(BitRate),
+    /// Nothing was lost; this is why no more was sent.
+    Clean(BitRate, String),
+    /// Lost from here on, and nobody can say whether that is the line.
+    Lost(BitRate),
+    /// The receiver's own kernel dropped.
+    Late(BitRate),
+}
+
+fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
+    let most = udp.passes.iter().map(|pass| pass.received_bps).max()?;
+    let clean = udp.clean_bps.unwrap_or_default();
+    let wire = udp_wire(seen, udp);
+    let full = wire.is_some_and(|wire| most.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
+    let late = udp
+        .passes
+        .iter()
+        .any(|pass| pass.dropped_by_receiver.measured().is_some_and(|own| *own * 2 > pass.lost && pass.lost > 0));
+    Some(match udp.loss_from_bps {
+        _ if full => Fate::Full(most),
+        _ if late => Fate::Late(most),
+        Some(from) => Fate::Lost(from),
+        None => Fate::Clean(clean.max(most), udp.ended_because.trim().trim_end_matches('.').to_owned()),
+    })
+}
+
+fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
+    let section = seen.doc.measurements.throughput.measured()?.udp.measured()?;
+    let found: Vec<(Direction, Fate)> =
+        ways.iter().filter_map(|way| Some((*way, fate(seen, section.of(*way).measured()?)?))).collect();
+    let (mut text, mut full, mut lost) = (Vec::new(), !found.is_empty(), false);
+    for (way, fate) in &found {
+        let way = way.arrow();
+        full &= matches!(fate, Fate::Full(_));
+        lost |= matches!(fate, Fate::Lost(_));
+        text.push(match fate {
+            Fate::Full(rate) => format!("{way} datagrams arrive at {rate}, which is what {} can carry.", line_words(seen)),
+            Fate::Clean(rate, why) => format!("{way} no loss that counts up to {rate}; no higher rate was tried: {why}."),
+            Fate::Lost(rate) => format!("{way} datagrams get lost from {rate} on."),
+            Fate::Late(rate) => format!(
+                "{way} the receiver's own kernel dropped datagrams before the network did: {rate} is what that host took."
+            ),
+        });
+    }
+    if found.is_empty() {
+        return None;
+    }
+    let text = text.join(" ");
+    Some(match (full, lost) {
+        (true, _) => verdict(
+            Status::Healthy,
+            Component::None,
+            AT_LINE_RATE,
+            if seen.inferred { Confidence::Medium } else { Confidence::High },
+            text,
+        ),
+        (_, true) => unknown(
+            UNEXPLAINED,
+            format!("{text} Whether that is the line's rate is not known: state the speeds with --link-speed pc=… and nas=…."),
+        ),
+        _ if found.iter().all(|(_, fate)| !matches!(fate, Fate::Late(_))) => {
+            verdict(Status::Healthy, Component::None, TOOL_LIMIT, Confidence::Medium, text)
+        }
+        _ => verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text),
+    })
+}
+
+/// What several PCs at once show about the part that they share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shared {
+    /// The NAS's own link is full.
+    Full(BitRate),
+    /// Each PC gets what it gets alone.
+    Free,
+    /// They get less than alone, and nobody knows whether that is the NAS's link.
+    Limited,
+}
+
+fn shared(seen: &Seen<'_>, all: &Together, direction: Direction) -> Option<(BitRate, Shared)> {
+    let sum = all.sum(direction)?;
+    let alone =
+        all.members.iter().filter_map(|member| member.alone.of(direction)).map(|rate| rate.0).fold(0, u64::saturating_add);
+    let full = nas_wire(seen).filter(|(_, wire)| sum.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
+    Some((
+        sum,
+        match full {
+            Some((line, _)) => Shared::Full(line),
+            None if sum.as_f64() >= limits::LANE_TOLERANCE * alone as f64 => Shared::Free,
+            None => Shared::Limited,
+        },
+    ))
+}
+
+/// Several PCs, where this one has no pass of its own.
+fn together(seen: &Seen<'_>) -> Option<Verdict> {
+    let all = seen.doc.measurements.throughput.measured()?.together.measured()?;
+    let both = Direction::BOTH.into_iter().filter_map(|way| Some((way, shared(seen, all, way)?)));
+    let found: Vec<(Direction, (BitRate, Shared))> = both.collect();
+    let (_, (_, worst)) = found.iter().max_by_key(|(_, (_, shared))| *shared)?;
+    let told: Vec<String> = found.iter().map(|(way, (sum, _))| format!("{} {sum} ({})", way.arrow(), sum.bytes())).collect();
+    let text = format!("{} PCs at once get {} together", all.members.len(), told.join(" and "));
+    Some(match worst {
+        Shared::Full(line) => verdict(
+            Status::Healthy,
+            Component::None,
+            AT_LINE_RATE,
+            Confidence::High,
+            format!("{text}, what the NAS's {line} link can carry."),
+        ),
+        Shared::Free => verdict(
+            Status::Healthy,
+            Component::None,
+            TOOL_LIMIT,
+            Confidence::Medium,
+            format!(
+                "{text}, as much as each of them alone: nothing that they share holds them back. More PCs would be needed to find the NAS's limit."
+            ),
+        ),
+        Shared::Limited => {
+            let limit = match nas_wire(seen) {
+                Some((line, wire)) => {
+                    format!("The NAS's {line} link could carry {wire}, so the NAS itself or an uplink on the way is the limit.")
+                }
+                None => {
+                    "What they share is the limit: the NAS, its link (whose speed is not known here), or an uplink on the way."
+                        .to_owned()
+                }
+            };
+            unknown(UNEXPLAINED, format!("{text}, less than each of them alone. {limit}"))
+        }
+    })
+}
+
+fn nothing(seen: &Seen<'_>) -> Verdict {
+    let measured = &seen.doc.measurements.throughput;
+    let failed = |section: &crate::model::throughput::ThroughputSection| {
+        let passes = Direction::BOTH.into_iter().flat_map(|way| [section.of(way).single.why(), section.of(way).multi.why()]);
+        passes.flatten().next().map(str::to_owned)
+    };
+    let why = measured.why().map(str::to_owned).or_else(|| measured.measured().and_then(failed));
+    let why = why.unwrap_or_else(|| "no pass was made".to_owned());
+    unknown(TOO_LITTLE, format!("no rate was measured: {}.", why.trim().trim_end_matches('.')))
+}

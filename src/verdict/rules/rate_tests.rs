@@ -1,0 +1,534 @@
+//! Documents about raw rates: what is the verdict, what is a finding, and where each rule stays silent.
+
+use super::super::judge;
+use super::super::scenario::*;
+use crate::model::cpu::{CardInterrupts, CoreCount, CpuWindow, NetworkInterrupts};
+use crate::model::finding::{Confidence, Severity, Status};
+use crate::model::kernel::{Dips, LimitShares, ThreadCost};
+use crate::model::link::Duplex;
+use crate::model::outcome::Outcome;
+use crate::model::plan::{Scope, Ways};
+use crate::model::throughput::{BothWays, CongestionTrial, DirectionThroughput, Method, Pass, SocketFacts};
+use crate::model::{Direction, Document, Role};
+use crate::units::{BitRate, ByteSize, Elapsed};
+
+use Direction::{Download, Upload};
+use Role::{Nas, Pc};
+
+type Case = (&'static str, fn() -> Document, fn(&mut Document), &'static str);
+
+fn one_gbit() -> Document {
+    rates_only(1_000)
+}
+
+fn ten_gbit() -> Document {
+    rates_only(10_000)
+}
+
+fn iperf3() -> Document {
+    iperf3_only(1_000)
+}
+
+fn cpu(pass: &mut Pass, role: Role, change: impl Fn(&mut CpuWindow)) {
+    let window = if role == Pc { &mut pass.cpu_pc } else { &mut pass.cpu_nas };
+    window.measured_mut().into_iter().for_each(change);
+}
+
+/// Only one stream was asked for, at this rate.
+fn only_one(doc: &mut Document, rate: u64) {
+    doc.plan.throughput.as_mut().unwrap().streams = Some(1);
+    doc.both(|pass| pass.goodput_bps = mbit(rate));
+    doc.tcp().upload.multi = Outcome::skipped("--streams 1 was asked for");
+    doc.tcp().download.multi = Outcome::skipped("--streams 1 was asked for");
+}
+
+fn at_once(doc: &mut Document, rate: u64) {
+    let pass = || Outcome::Measured(pass(4, rate));
+    doc.tcp().both = Outcome::Measured(BothWays { upload: pass(), download: pass() });
+}
+
+fn trial(direction: Direction, name: &str, rate: u64, lost: u64) -> CongestionTrial {
+    let mut pass = pass(1, rate);
+    pass.method = Method { congestion: Some(name.into()), ..Method::default() };
+    pass.sender.measured_mut().unwrap()[0].retransmits = Some(lost);
+    CongestionTrial { direction, congestion: name.into(), pass: Outcome::Measured(pass) }
+}
+
+const VERDICTS: &[Case] = &[
+    ("both directions at the line", one_gbit, |_| (), "none.at-line-rate"),
+    (
+        "what a disk would be is nobody's question",
+        one_gbit,
+        |doc| doc.measurements.storage = Outcome::failed("x"),
+        "none.at-line-rate",
+    ),
+    ("an iperf3 server at the PC's line", iperf3, |_| (), "none.at-line-rate"),
+    (
+        "an iperf3 server below it: what its host does is not known",
+        iperf3,
+        |doc| doc.both(|pass| pass.goodput_bps = mbit(610)),
+        "inconclusive.unexplained-network-gap",
+    ),
+    (
+        "nothing came through",
+        one_gbit,
+        |doc| doc.measurements.throughput = Outcome::failed("the NAS refused"),
+        "inconclusive.too-little-evidence",
+    ),
+    ("more than the line", one_gbit, |doc| doc.both(|pass| pass.goodput_bps = mbit(1_300)), "none.tool-limit"),
+    (
+        "below the line's bits and above what headers leave",
+        one_gbit,
+        |doc| doc.both(|pass| pass.goodput_bps = mbit(985)),
+        "none.tool-limit",
+    ),
+    (
+        "a policer that counts other bytes gives 1.6 % more",
+        one_gbit,
+        |doc| doc.both(|pass| pass.goodput_bps = mbit(956)),
+        "none.at-line-rate",
+    ),
+    (
+        "a stated speed has no such arithmetic",
+        one_gbit,
+        |doc| {
+            doc.plan.stated_pc_bps = Some(mbit(1_000));
+            doc.both(|pass| pass.goodput_bps = mbit(985));
+        },
+        "none.at-line-rate",
+    ),
+    (
+        "one stream on one core, others idle",
+        ten_gbit,
+        |doc| {
+            only_one(doc, 4_000);
+            doc.both(|pass| {
+                cpu(pass, Pc, |window| window.processes[0].busiest_thread = 0.97);
+                pass.sender_cost = Outcome::Measured(ThreadCost { cpu_us: Elapsed(3_900_000), cycles: None });
+            });
+        },
+        "none.tool-limit",
+    ),
+    ("one stream whose thread has time", ten_gbit, |doc| only_one(doc, 4_000), "inconclusive.unexplained-network-gap"),
+    (
+        "one stream on one core that loses much: the loss is the cause",
+        ten_gbit,
+        |doc| {
+            only_one(doc, 1_000);
+            doc.stats(Upload, |stats| stats.retransmits = Some(40_000));
+            doc.stats(Download, |stats| stats.retransmits = Some(40_000));
+            doc.both(|pass| cpu(pass, Pc, |window| window.processes[0].busiest_thread = 0.97));
+        },
+        "network.loss",
+    ),
+    (
+        "a pace that was asked for",
+        one_gbit,
+        |doc| {
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(95 * u64::from(pass.streams));
+                pass.method.sender_sockets = SocketFacts { pacing_bps: Some(mbit(100)), ..SocketFacts::default() };
+            })
+        },
+        "none.tool-limit",
+    ),
+    (
+        "buffers that were asked for",
+        one_gbit,
+        |doc| {
+            doc.plan.throughput.as_mut().unwrap().options.window_bytes = Some(16_384);
+            doc.both(|pass| pass.goodput_bps = mbit(300));
+            for way in Direction::BOTH {
+                doc.stats(way, |stats| stats.rwnd_limited_us = Some(3_000_000));
+            }
+        },
+        "none.tool-limit",
+    ),
+    (
+        "a window that nobody asked for",
+        one_gbit,
+        |doc| {
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(300);
+                pass.sender = Outcome::skipped("the server does not tell");
+                pass.limits = Outcome::Measured(LimitShares { receiver: 0.4, network: 0.6, ..LimitShares::default() });
+            });
+        },
+        "network.tcp-window",
+    ),
+    (
+        "a receiver's window below the threshold",
+        one_gbit,
+        |doc| {
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(300);
+                pass.sender = Outcome::skipped("the server does not tell");
+                pass.limits = Outcome::Measured(LimitShares { receiver: 0.1, network: 0.9, ..LimitShares::default() });
+            });
+        },
+        "inconclusive.unexplained-network-gap",
+    ),
+    (
+        "one stream fills a core, several the line",
+        ten_gbit,
+        |doc| {
+            for way in Direction::BOTH {
+                doc.passes(way, |pass| {
+                    if pass.streams == 1 {
+                        pass.goodput_bps = mbit(5_000);
+                        cpu(pass, Nas, |window| window.processes[0].busiest_thread = 0.98);
+                    }
+                });
+            }
+        },
+        "cpu.network-stack-core",
+    ),
+    (
+        "dips at one distance and nothing else",
+        one_gbit,
+        |doc| {
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(600);
+                pass.shape.dips = Some(Dips { every_us: Elapsed(500_000), count: 8, depth: 0.6 });
+            })
+        },
+        "network.periodic-stalls",
+    ),
+    (
+        "dips of packets that get lost",
+        one_gbit,
+        |doc| {
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(600);
+                pass.shape.longest_stall_us = Elapsed(300_000);
+            });
+            doc.stats(Upload, |stats| stats.retransmits = Some(40_000));
+            doc.stats(Download, |stats| stats.retransmits = Some(40_000));
+        },
+        "network.loss",
+    ),
+    (
+        "only both directions at once",
+        one_gbit,
+        |doc| {
+            doc.plan.throughput.as_mut().unwrap().ways = Ways::Both;
+            at_once(doc, 938);
+            doc.tcp().upload = DirectionThroughput::skipped("not asked for");
+            doc.tcp().download = DirectionThroughput::skipped("not asked for");
+        },
+        "none.at-line-rate",
+    ),
+    (
+        "only one direction",
+        one_gbit,
+        |doc| {
+            doc.plan.throughput.as_mut().unwrap().ways = Ways::Upload;
+            doc.tcp().download = DirectionThroughput::skipped("not asked for");
+        },
+        "none.at-line-rate",
+    ),
+    (
+        "over loopback no cable is judged",
+        one_gbit,
+        |doc| {
+            doc.plan.local = true;
+            doc.both(|pass| pass.goodput_bps = mbit(40_000));
+        },
+        "none.at-device-class",
+    ),
+    ("datagrams up to the line", || datagrams_only(1_000, None), |_| (), "none.at-line-rate"),
+    ("datagrams that get lost at the line", || datagrams_only(1_000, Some(950)), |_| (), "none.at-line-rate"),
+    ("datagrams that get lost far below the line", || datagrams_only(1_000, Some(600)), |_| (), "network.datagram-loss"),
+    (
+        "the same where no link is known, but one direction is better",
+        || datagrams_only(1_000, Some(600)),
+        |doc| doc.no_links(),
+        "network.datagram-loss",
+    ),
+    (
+        "datagrams that the receiver drops",
+        || datagrams_only(1_000, Some(600)),
+        |doc| {
+            let udp = doc.tcp().udp.measured_mut().unwrap().upload.measured_mut().unwrap();
+            udp.passes.iter_mut().for_each(|pass| {
+                pass.dropped_by_receiver = Outcome::Measured(pass.lost);
+                pass.received_bps = pass.received_bps.scale(0.6);
+            });
+            udp.loss_from_bps = None;
+        },
+        "none.tool-limit",
+    ),
+    (
+        "one rate was asked for, and it passes",
+        || datagrams_only(1_000, None),
+        |doc| {
+            for way in [Upload, Download] {
+                let section = doc.tcp().udp.measured_mut().unwrap();
+                let udp = if way == Upload { &mut section.upload } else { &mut section.download };
+                let udp = udp.measured_mut().unwrap();
+                udp.passes.truncate(1);
+                udp.clean_bps = Some(udp.passes[0].asked_bps);
+                udp.ended_because = "that rate was asked for".into();
+            }
+        },
+        "none.tool-limit",
+    ),
+    (
+        "several PCs get all what they get alone",
+        ten_gbit,
+        |doc| {
+            doc.tcp().together = group(&[(941, 930), (940, 925)]);
+            doc.tcp().upload = DirectionThroughput::skipped("together");
+            doc.tcp().download = DirectionThroughput::skipped("together");
+        },
+        "none.tool-limit",
+    ),
+    (
+        "several PCs get less, and the NAS's link could carry more",
+        ten_gbit,
+        |doc| {
+            doc.tcp().together = group(&[(941, 470), (940, 469)]);
+            doc.tcp().upload = DirectionThroughput::skipped("together");
+            doc.tcp().download = DirectionThroughput::skipped("together");
+        },
+        "inconclusive.unexplained-network-gap",
+    ),
+    (
+        "several PCs fill the NAS's link",
+        one_gbit,
+        |doc| {
+            doc.tcp().together = group(&[(941, 470), (940, 469)]);
+            doc.tcp().upload = DirectionThroughput::skipped("together");
+            doc.tcp().download = DirectionThroughput::skipped("together");
+        },
+        "none.at-line-rate",
+    ),
+];
+
+#[test]
+fn each_question_about_rates_has_its_answer() {
+    for (sentence, make, change, expected) in VERDICTS {
+        let mut doc = make();
+        change(&mut doc);
+        let verdict = judge(&doc).verdict;
+        assert_eq!(verdict.code.to_string(), *expected, "{sentence}: {}", verdict.sentence);
+    }
+}
+
+/// A finding beside whatever the verdict is.
+const FINDINGS: &[(&str, fn(&mut Document), &str, bool)] = &[
+    (
+        "echoes wait 20 ms beside the streams",
+        |doc| doc.both(|pass| pass.loaded_rtt = Outcome::Measured(rtt(20_000))),
+        "network.bufferbloat",
+        true,
+    ),
+    ("echoes wait 4 ms", |doc| doc.both(|pass| pass.loaded_rtt = Outcome::Measured(rtt(4_000))), "network.bufferbloat", false),
+    (
+        "an idle path that is as slow",
+        |doc| {
+            doc.both(|pass| pass.loaded_rtt = Outcome::Measured(rtt(20_000)));
+            doc.tcp().idle_rtt = Outcome::Measured(rtt(19_000));
+        },
+        "network.bufferbloat",
+        false,
+    ),
+    ("an even flow", |_| (), "network.periodic-stalls", false),
+    (
+        "two dips are chance",
+        |doc| {
+            doc.both(|pass| {
+                pass.shape.dips = Some(Dips { every_us: Elapsed(500_000), count: 2, depth: 0.6 });
+            })
+        },
+        "network.periodic-stalls",
+        false,
+    ),
+    (
+        "nothing arrives for half a second",
+        |doc| doc.both(|pass| pass.shape.longest_stall_us = Elapsed(500_000)),
+        "network.periodic-stalls",
+        true,
+    ),
+    ("both at once get half", |doc| at_once(doc, 470), "network.both-ways-slower", true),
+    ("both at once get all but the acknowledgements", |doc| at_once(doc, 910), "network.both-ways-slower", false),
+    (
+        "BBR moves twice what CUBIC does",
+        |doc| {
+            doc.tcp().congestion = Outcome::Measured(vec![trial(Upload, "cubic", 400, 9_000), trial(Upload, "bbr", 900, 9_000)]);
+        },
+        "network.congestion-control",
+        true,
+    ),
+    (
+        "both congestion controls alike",
+        |doc| {
+            doc.tcp().congestion = Outcome::Measured(vec![trial(Upload, "cubic", 940, 9), trial(Upload, "bbr", 900, 9)]);
+        },
+        "network.congestion-control",
+        false,
+    ),
+    (
+        "each in its own direction",
+        |doc| {
+            doc.tcp().congestion = Outcome::Measured(vec![trial(Upload, "cubic", 940, 9), trial(Download, "bbr", 400, 9)]);
+        },
+        "network.congestion-control",
+        false,
+    ),
+    (
+        "two PCs get together what one gets",
+        |doc| doc.tcp().together = group(&[(941, 470), (940, 469)]),
+        "network.shared-limit",
+        true,
+    ),
+    ("two PCs get twice", |doc| doc.tcp().together = group(&[(941, 940), (940, 939)]), "network.shared-limit", false),
+    ("one PC takes most", |doc| doc.tcp().together = group(&[(941, 800), (940, 139)]), "network.unfair-share", true),
+    ("an even share", |doc| doc.tcp().together = group(&[(941, 500), (940, 440)]), "network.unfair-share", false),
+    (
+        "a PC whose pass failed tells no sum",
+        |doc| {
+            doc.tcp().together = group(&[(941, 800), (940, 139)]);
+            doc.tcp().together.measured_mut().unwrap().members[1].together.upload_bps = None;
+            doc.tcp().together.measured_mut().unwrap().members[1].together.download_bps = None;
+        },
+        "network.unfair-share",
+        false,
+    ),
+    (
+        "datagrams get lost early though TCP fills the line",
+        |doc| {
+            doc.tcp().udp = datagrams_only(1_000, Some(600)).tcp().udp.clone();
+        },
+        "network.datagram-loss",
+        true,
+    ),
+    ("datagrams pass", |doc| doc.tcp().udp = datagrams_only(1_000, None).tcp().udp.clone(), "network.datagram-loss", false),
+];
+
+#[test]
+fn findings_beside_the_answer_appear_and_stay_away() {
+    for (sentence, change, code, fires) in FINDINGS {
+        let mut doc = rates_only(1_000);
+        change(&mut doc);
+        let judgement = judge(&doc);
+        let found = judgement.findings.iter().filter(|finding| finding.code.to_string() == *code).count();
+        assert_eq!(found > 0, *fires, "{sentence}: {:?}", judgement.findings);
+        assert_eq!(judgement.verdict.code.to_string(), "none.at-line-rate", "{sentence}: {}", judgement.verdict.sentence);
+        assert!(judgement.findings.iter().all(|finding| finding.severity == Severity::Info), "{sentence}");
+    }
+}
+
+#[test]
+fn what_both_directions_share_is_named_where_it_shows() {
+    let mut doc = rates_only(1_000);
+    at_once(&mut doc, 470);
+    doc.port(Nas).duplex.measured_mut().unwrap().value = Duplex::Half;
+    for pass in [Upload, Download] {
+        let both = doc.tcp().both.measured_mut().unwrap();
+        let pass = if pass == Upload { &mut both.upload } else { &mut both.download };
+        cpu(pass.measured_mut().unwrap(), Pc, |window| *window = cpu_window(0.99));
+    }
+    let judgement = judge(&doc);
+    let finding = judgement.findings.iter().find(|finding| finding.code.cause == "both-ways-slower").expect("it fires");
+    for word in ["half duplex", "the PC's busiest core was 99 % busy"] {
+        assert!(finding.evidence.iter().any(|text| text.contains(word)), "{word}: {:?}", finding.evidence);
+    }
+}
+
+#[test]
+fn a_full_core_is_named_with_its_interrupts_and_what_it_carries() {
+    let mut doc = rates_only(10_000);
+    doc.both(|pass| {
+        pass.goodput_bps = mbit(3_000);
+        cpu(pass, Nas, |window| {
+            *window = cpu_window(0.99);
+            let cards = vec![CardInterrupts { interface: "eth0".into(), cores: vec![CoreCount { core: 3, count: 90_000 }] }];
+            window.network = Outcome::Measured(NetworkInterrupts { receive: vec![], cards: Outcome::Measured(cards) });
+        });
+    });
+    let judgement = judge(&doc);
+    assert_eq!(judgement.verdict.code.to_string(), "cpu.network-stack-core", "{}", judgement.verdict.sentence);
+    let evidence = judgement.findings[0].evidence.join(" ");
+    assert!(evidence.contains("100 % of the interrupts of the NAS's eth0 landed on its core 3."), "{evidence}");
+    assert!(evidence.contains("one full core of the NAS carries 2.16 Gbit/s"), "{evidence}");
+}
+
+#[test]
+fn what_an_iperf3_server_does_not_tell_is_said_and_nothing_is_sure() {
+    let healthy = judge(&iperf3_only(1_000)).verdict;
+    assert_eq!(healthy.status, Status::Healthy);
+    assert!(healthy.sentence.contains("The NAS's own link is not known"), "{}", healthy.sentence);
+    let mut doc = iperf3_only(1_000);
+    doc.both(|pass| pass.goodput_bps = mbit(610));
+    let verdict = judge(&doc).verdict;
+    assert!(verdict.sentence.contains("An iperf3 server tells neither"), "{}", verdict.sentence);
+    doc.stats(Upload, |stats| stats.retransmits = Some(60_000));
+    let verdict = judge(&doc).verdict;
+    assert_eq!((verdict.code.to_string().as_str(), verdict.confidence <= Confidence::Medium), ("network.loss", true));
+}
+
+#[test]
+fn one_stream_that_gets_less_is_told() {
+    let mut doc = rates_only(10_000);
+    doc.passes(Upload, |pass| {
+        if pass.streams == 1 {
+            pass.goodput_bps = BitRate::from_mbit(6_000)
+        }
+    });
+    let verdict = judge(&doc).verdict;
+    assert!(verdict.sentence.contains("One stream alone, as a copy has, gets 6 Gbit/s PC → NAS"), "{}", verdict.sentence);
+    doc.tcp().upload.single.measured_mut().unwrap().bytes = ByteSize(1);
+    assert_eq!(judge(&doc).verdict, verdict, "what does not matter changes nothing");
+}
+
+#[test]
+fn hosts_that_change_places_swap_the_direction_and_nothing_else() {
+    for (sentence, make, change, _) in VERDICTS {
+        let mut doc = make();
+        change(&mut doc);
+        let together = doc.measurements.throughput.measured().is_some_and(|section| section.together.measured().is_some());
+        if together || doc.plan.scope == Scope::ThroughputIperf3 {
+            // These are about the NAS by their nature.
+            continue;
+        }
+        let (here, there) = (judge(&doc).verdict, judge(&mirrored(&doc)).verdict);
+        assert_eq!((&here.code, here.confidence), (&there.code, there.confidence), "{sentence}: {}", there.sentence);
+        let alone = here.direction.is_some() && here.direction == there.direction;
+        // Where both directions suffer alike the first of them is told.
+        let doc_rates = |doc: &Document| {
+            doc.measurements
+                .throughput
+                .measured()
+                .map(|section| Direction::BOTH.map(|way| section.of(way).best().map(|pass| pass.goodput_bps)))
+        };
+        assert!(!alone || doc_rates(&doc).is_some_and(|[up, down]| up == down), "{sentence}");
+    }
+}
+
+#[test]
+fn less_evidence_about_rates_never_makes_surer() {
+    let removals: &[fn(&mut Document)] = &[
+        |doc| doc.no_links(),
+        |doc| doc.measurements.mtu = Outcome::skipped("removed"),
+        |doc| doc.both(|pass| pass.cpu_pc = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.cpu_nas = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.sender = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.loaded_rtt = Outcome::skipped("removed")),
+        |doc| doc.both(|pass| pass.steady = None),
+    ];
+    for (sentence, make, change, _) in VERDICTS {
+        let mut doc = make();
+        change(&mut doc);
+        let full = judge(&doc).verdict;
+        if doc.measurements.throughput.measured().is_none() {
+            continue;
+        }
+        for remove in removals {
+            let mut less = doc.clone();
+            remove(&mut less);
+            let verdict = judge(&less).verdict;
+            assert!(verdict.code != full.code || verdict.confidence <= full.confidence, "{sentence}: {}", verdict.sentence);
+        }
+    }
+}
