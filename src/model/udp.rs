@@ -73,7 +73,8 @@ pub struct UdpPass {
     pub reordered: u64,
     /// The longest run of datagrams lost one after the other.
     pub longest_loss: u64,
-    /// Variation of the transit time as RFC 3550 (section 6.4.1) smooths it, at the end.
+    /// Variation of the transit time as RFC 3550 (section 6.4.1) smooths it, at the end. This and the queue are those of the
+    /// first datagram of each burst: the others wait for each other.
     pub jitter_us: Elapsed,
     /// Transit time above the least one: the queue on the way, with the drift of the two clocks taken out. Median.
     pub queue_median_us: Elapsed,

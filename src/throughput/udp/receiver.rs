@@ -206,6 +206,8 @@ struct Count<'a> {
     /// By the kernel's clock.
     first_stamp: Option<Duration>,
     last_stamp: Option<Duration>,
+    /// When the last burst was sent.
+    burst: Option<u64>,
     /// The kernel's count of drops before the first and before the last datagram, and whether it came beside one.
     drops_before: u32,
     drops: u32,
@@ -229,6 +231,7 @@ impl<'a> Count<'a> {
             looked: Duration::ZERO,
             first_stamp: None,
             last_stamp: None,
+            burst: None,
             drops_before: drops.unwrap_or(0) as u32,
             drops: drops.unwrap_or(0) as u32,
             counts: false,
@@ -260,6 +263,8 @@ impl<'a> Count<'a> {
             self.first = self.last;
         }
         self.last_stamp = arrival.at;
+        // Those behind the first of a burst waited for each other, which says nothing about the way.
+        let leads = self.burst.replace(head.sent) != Some(head.sent);
         let at = match (arrival.at, self.first_stamp) {
             (Some(at), Some(first)) => at.saturating_sub(first),
             (Some(at), None) => {
@@ -268,7 +273,9 @@ impl<'a> Count<'a> {
             }
             (None, _) => self.last,
         };
-        self.delay.take(head.sent, u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        if leads {
+            self.delay.take(head.sent, u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        }
     }
 
     fn look(&mut self) {
