@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use crate::model::kernel::MethodTrial;
+use crate::stats::mean;
 use crate::units::{BitRate, ByteSize};
 
 /// How long the rate is looked at before the first turn.
@@ -26,6 +27,9 @@ const COUNTING: Duration = Duration::from_millis(25);
 
 /// Two costs nearer than this share are the same: the way that is used without any trial stays.
 const ALIKE: f64 = 0.05;
+
+/// The share beyond which a lower rate is one, however much the turns differ.
+const NOISIEST: f64 = 0.3;
 
 /// What one thread did until a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,6 +74,8 @@ struct Trial {
     bytes: u64,
     time: Duration,
     cpu: Duration,
+    /// The rate of each turn, in bytes a second.
+    rates: Vec<f64>,
     refused: Option<String>,
 }
 
@@ -130,9 +136,7 @@ impl Calibration {
             Stage::Counting(since) => {
                 let trial = self.turns.pop().and_then(|way| self.trials.get_mut(way));
                 if let Some(trial) = trial {
-                    trial.bytes += look.bytes.saturating_sub(since.bytes);
-                    trial.time += look.now.saturating_sub(since.now);
-                    trial.cpu += look.cpu.saturating_sub(since.cpu);
+                    trial.add(&since, &look);
                 }
                 return self.next_turn(look.now);
             }
@@ -177,6 +181,22 @@ impl Calibration {
 }
 
 impl Trial {
+    /// A turn from the one look to the other.
+    fn add(&mut self, since: &Look, until: &Look) {
+        let (bytes, time) = (until.bytes.saturating_sub(since.bytes), until.now.saturating_sub(since.now));
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.time += time;
+        self.cpu += until.cpu.saturating_sub(since.cpu);
+        self.rates.push(bytes as f64 / seconds(time));
+    }
+
+    /// By which share its turns differ.
+    fn noise(&self) -> f64 {
+        let (most, least) =
+            self.rates.iter().fold((0.0, f64::INFINITY), |(most, least): (f64, f64), rate| (most.max(*rate), least.min(*rate)));
+        if most > 0.0 { (most - least) / most } else { 0.0 }
+    }
+
     /// Seconds of processor time for a byte.
     fn cost(&self) -> f64 {
         self.cpu.as_secs_f64() / self.bytes.max(1) as f64
@@ -193,9 +213,13 @@ fn seconds(time: Duration) -> f64 {
 }
 
 /// The cheapest of those that are nearly as fast as the fastest; the first where it is not clearly dearer.
+///
+/// What the turns of one and the same way differ by says how large a difference can be believed.
 fn judge(trials: &[Trial], tolerance: f64) -> usize {
     let worked = || trials.iter().enumerate().filter(|(_, trial)| trial.refused.is_none() && trial.bytes > 0);
     let fastest = worked().map(|(_, trial)| trial.rate()).fold(0.0, f64::max);
+    let noise = mean(&worked().map(|(_, trial)| trial.noise()).collect::<Vec<_>>());
+    let tolerance = noise.min(NOISIEST).max(tolerance);
     let fast = || worked().filter(|(_, trial)| trial.rate() >= (1.0 - tolerance) * fastest);
     let Some((best, least)) = fast().min_by(|(_, a), (_, b)| a.cost().total_cmp(&b.cost())) else { return 0 };
     let first = fast().find(|(way, _)| *way == 0);
@@ -288,6 +312,24 @@ mod tests {
             ("all others refused", vec![Some((9000, 0.3)), None, None], 0.05, 0),
         ] {
             assert_eq!(play(&ways, tolerance).1, winner, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_difference_that_the_noise_could_make_is_not_believed() {
+        let trial = |rates: [f64; 2], cost: f64| Trial {
+            bytes: 1_000_000,
+            time: Duration::from_secs_f64(2e6 / (rates[0] + rates[1])),
+            cpu: Duration::from_secs_f64(cost),
+            rates: rates.to_vec(),
+            refused: None,
+        };
+        for (name, first, second, winner) in [
+            ("quiet, and the cheap one is slower", [100e6, 100e6], [80e6, 80e6], 0),
+            ("as noisy as the difference", [80e6, 120e6], [70e6, 90e6], 1),
+            ("noisy, and far slower", [60e6, 140e6], [30e6, 70e6], 0),
+        ] {
+            assert_eq!(judge(&[trial(first, 0.3), trial(second, 0.1)], 0.05), winner, "{name}");
         }
     }
 

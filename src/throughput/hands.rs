@@ -61,7 +61,8 @@ impl Taking {
             taking: self,
             way: if self.copies { Way::Read } else { Way::Discard },
             buffer: Vec::new(),
-            water: Some(LowWater::new()),
+            // Programs that copy do not ask for a mark.
+            water: (!self.copies).then(LowWater::new),
             settled: self.copies,
             calibration: tries.then(|| Calibration::new(WAYS.len(), TRIAL, tolerance)),
             first: None,
