@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use crate::copy::SshOptions;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
-use crate::model::host::Role;
+use crate::model::host::{Direction, Role};
+use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
 use crate::model::throughput::PassOptions;
@@ -326,6 +327,7 @@ impl ClientSession {
             return Box::pin(self.measure_mtu_only(document)).await;
         }
         self.step = Step::Throughput;
+        self.fit_datagrams(document.measurements.mtu.measured());
         document.measurements.throughput = Outcome::Measured(Box::pin(steps::sweep::client(self)).await?);
         if let (Some(mtu), Some(throughput)) =
             (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
@@ -356,6 +358,16 @@ impl ClientSession {
             self.group = Some(steps::together::gather(self, &together, ways, time).await?);
         }
         Ok(())
+    }
+
+    /// Datagrams of the test are as large as the path carries, unless the user gave a size.
+    fn fit_datagrams(&mut self, mtu: Option<&MtuSection>) {
+        let smallest = Direction::BOTH.iter().filter_map(|way| mtu?.of(*way).measured()).map(|path| path.mtu.0).min();
+        // Headers of UDP (8 bytes) and IP (20 and 40).
+        let headers = if self.peer.is_ipv6() { 48 } else { 28 };
+        if let (Some(plan), Some(mtu)) = (&mut self.settings.throughput.udp, smallest) {
+            plan.datagram_bytes.get_or_insert(mtu.saturating_sub(headers));
+        }
     }
 
     /// The path MTU is known; what is left is its proof by TCP.

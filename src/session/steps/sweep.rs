@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
-use crate::model::plan::Depth;
+use crate::model::plan::{Depth, UdpPlan, Ways};
 use crate::model::throughput::{
     BothWays, CongestionTrial, DirectionThroughput, Pass, PassOptions, RttSummary, StopRule, SweepPoint, ThroughputSection,
 };
+use crate::model::udp::UdpSection;
 use crate::session::client::ClientSession;
 use crate::session::error::SessionError;
 use crate::session::event::Step;
@@ -43,6 +44,9 @@ const SHORTEST: Duration = Duration::from_millis(800);
 /// The longest pass of `weaklink throughput` where no time was asked for.
 pub const PASS: Duration = Duration::from_secs(4);
 
+/// The look by TCP before datagrams: streams and time.
+const LOOK: (u32, Duration) = (4, Duration::from_millis(800));
+
 /// What datagrams take in one direction, at one rate and with the search for the rate at which loss begins.
 const DATAGRAMS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(8));
 
@@ -57,9 +61,7 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
         return Ok(ThroughputSection { together, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
     }
     if let Some(plan) = session.settings.throughput.udp {
-        let nothing = || DirectionThroughput::skipped("--udp was asked for: datagrams in place of TCP");
-        let udp = Outcome::Measured(udp::client(session, plan, ways).await?);
-        return Ok(ThroughputSection { udp, ..ThroughputSection::new(nothing(), nothing(), idle_rtt) });
+        return datagrams(session, plan, idle_rtt).await;
     }
     let mut each = Vec::new();
     for way in Direction::BOTH {
@@ -87,6 +89,38 @@ async fn idle(session: &ClientSession) -> Outcome<RttSummary> {
         }
         Err(reason) => Outcome::skipped(reason.clone()),
     }
+}
+
+/// Datagrams in each direction. A search begins where a short look by TCP says that the path ends; that look is told too.
+async fn datagrams(
+    session: &mut ClientSession,
+    plan: UdpPlan,
+    idle_rtt: Outcome<RttSummary>,
+) -> Result<ThroughputSection, SessionError> {
+    let nothing = || DirectionThroughput::skipped("--udp was asked for: datagrams in place of TCP");
+    let not_asked = || Outcome::skipped("this direction was not asked for");
+    let mut section = ThroughputSection::new(nothing(), nothing(), idle_rtt);
+    let mut found = UdpSection { upload: not_asked(), download: not_asked() };
+    let ways = session.settings.throughput.ways;
+    for direction in Direction::BOTH.into_iter().filter(|way| ways.has(*way)) {
+        let mut plan = plan;
+        if plan.rate_bps.is_none() {
+            let look = PassPlan { streams: LOOK.0, ..PassPlan::one(session, direction, LOOK.1) };
+            let multi = pass(session, look).await?;
+            plan.presumed_bps = multi.measured().map(|pass| pass.goodput_bps);
+            let way = DirectionThroughput { multi, ..nothing() };
+            match direction {
+                Direction::Upload => section.upload = way,
+                Direction::Download => section.download = way,
+            }
+        }
+        match direction {
+            Direction::Upload => found.upload = Box::pin(udp::client(session, plan, Ways::Upload)).await?.upload,
+            Direction::Download => found.download = Box::pin(udp::client(session, plan, Ways::Download)).await?.download,
+        }
+    }
+    section.udp = Outcome::Measured(found);
+    Ok(section)
 }
 
 /// The longest time of one pass.
