@@ -82,7 +82,7 @@ fn plays_the_pc() {
             match ClientSession::open(settings.clone(), Events::new(|_| {}, Stop::new())).await {
                 // The agent still sees the last one off.
                 Err(SessionError::Busy { .. }) if begun.elapsed() < PATIENCE => {
-                    tokio::time::sleep(Duration::from_millis(50)).await
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 result => break result.unwrap(),
             }

@@ -230,12 +230,12 @@ pub fn both_ends(lab: &Lab, streams: u64, seconds: u64, copies: bool) -> io::Res
     receiver.wait_for("READY", PATIENCE)?;
     let sender = ours(lab, "pc", &part("send"))?;
     let before = of_children()?;
-    let sent = told(sender, time)?;
+    let near = told(sender, time)?;
     let between = of_children()?;
-    let received = told(receiver, time)?;
+    let far = told(receiver, time)?;
     Ok(Told {
-        sender: serde_json::from_str(&sent).map_err(io::Error::other)?,
-        receiver: serde_json::from_str(&received).map_err(io::Error::other)?,
+        sender: serde_json::from_str(&near).map_err(io::Error::other)?,
+        receiver: serde_json::from_str(&far).map_err(io::Error::other)?,
         cpu: [between - before, of_children()? - between],
     })
 }

@@ -32,7 +32,7 @@ const NO_ECHO: &str = "an iperf3 server answers no echoes; `weaklink serve` on t
 /// How long all tests take at most, as far as it is known before.
 pub fn expected(plan: &ThroughputPlan) -> Duration {
     let ways = Direction::BOTH.into_iter().filter(|way| plan.ways.has(*way)).count() as u32;
-    let each = if plan.udp.is_some() || plan.streams.is_some() { 1 } else { 2 };
+    let each = if plan.udp.is_some() || plan.streams.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
     (longest(plan).min(Duration::from_secs(10)) + BESIDE) * (ways * each + u32::from(plan.ways.has_both() && plan.udp.is_none()))
 }
 

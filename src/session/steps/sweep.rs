@@ -266,7 +266,7 @@ pub fn expected(session: &ClientSession) -> Duration {
         return ways * if plan.rate_bps.is_some() { fixed } else { DATAGRAMS.1 };
     }
     let pass = longest(session).min(Duration::from_secs(10));
-    let each = if asked.streams.is_some() { 1 } else { 2 };
+    let each = if asked.streams.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
     let compared = if asked.congestion.len() > 1 { asked.congestion.len() as u32 } else { 0 };
     pass * (ways * (each + compared) + u32::from(asked.ways.has_both()))
 }
