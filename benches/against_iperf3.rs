@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench                    about nine minutes
 //! cargo bench -- --quick         about three
+//! cargo bench -- --streams 1     with that number of streams only
 //! IPERF3=/path/to/iperf3 cargo bench
 //! IPERF3_NEW=/path/to/a/newer/iperf3 cargo bench      its cheapest mode is compared too
 //! ```
@@ -53,7 +54,8 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::from(demanded));
     }
     let effort = if given.iter().any(|arg| arg == "--quick") { QUICK } else { FULL };
-    match speed(effort).and_then(|()| accuracy(effort)).and_then(|()| search()) {
+    let only = given.iter().position(|arg| arg == "--streams").and_then(|at| given.get(at + 1)?.parse().ok());
+    match speed(effort, only).and_then(|()| accuracy(effort)).and_then(|()| search()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("FAILED: {error}");
@@ -110,7 +112,7 @@ fn median(transfers: &[Transfer], of: impl Fn(&Transfer) -> f64) -> f64 {
     Spread::of(&transfers.iter().map(of).collect::<Vec<_>>()).median
 }
 
-fn speed(effort: Effort) -> io::Result<()> {
+fn speed(effort: Effort, only: Option<u64>) -> io::Result<()> {
     let mut movers = vec![Mover::Iperf3, Mover::Iperf3Zero, Mover::Lean, Mover::Copies];
     if ends::newer_iperf3().is_some() {
         movers.extend([Mover::Newer, Mover::NewerBest]);
@@ -126,7 +128,7 @@ fn speed(effort: Effort) -> io::Result<()> {
     let mut goals = Vec::new();
     for mtu in [1500, 9000] {
         let lab = Lab::new(Mtus::all(mtu))?;
-        for streams in [1, 4, 16] {
+        for streams in [1, 4, 16].into_iter().filter(|streams| only.is_none_or(|only| only == *streams)) {
             let done = rounds(&lab, &movers, (streams, effort.seconds, effort.repeats))?;
             let setup = format!("{mtu}, {streams} stream{}", if streams > 1 { "s" } else { "" });
             for (mover, ours) in movers.iter().zip(&done) {

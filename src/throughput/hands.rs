@@ -20,9 +20,10 @@ const READ: usize = 128 * 1024;
 /// When the trial begins: the sender's own is over by then, so that no end judges what the other one does.
 const TRIAL: Duration = Duration::from_millis(280);
 
-/// The share of rate that a cheaper way may cost in its turns: with one stream as little as turns this short can tell, with several
-/// what their competition takes and gives meanwhile. Where the link is the limit all ways have one rate.
-const TOLERANCES: (f64, f64) = (0.1, 0.25);
+/// The share of rate that a cheaper way may cost in its turns. Where the link is the limit all ways have one rate; where a processor
+/// is, two turns of one way differ by a quarter (one stream over veth, 2 cores: 30 to 44 Gbit/s with the mark and without it alike, in
+/// passes of 2 s), so a smaller difference would be noise that decides.
+const TOLERANCE: f64 = 0.25;
 
 /// The ways, in the order of preference where nothing is tried.
 const WAYS: [Way; 3] = [Way::Discard, Way::Wait, Way::Read];
@@ -42,21 +43,19 @@ enum Way {
 
 /// What all streams of a receiving end share: the way.
 pub(super) struct Taking {
-    streams: usize,
     copies: bool,
     choice: Choice,
 }
 
 impl Taking {
-    /// For so many streams; with `copies` all of them do what programs do.
-    pub(super) fn new(streams: usize, copies: bool) -> Self {
-        Self { streams, copies, choice: Choice::default() }
+    /// With `copies` all streams do what programs do.
+    pub(super) fn new(copies: bool) -> Self {
+        Self { copies, choice: Choice::default() }
     }
 
     /// The hands of the stream with this number; the first one tries the ways for all.
     pub(super) fn hands(&self, stream: usize) -> Hands<'_> {
         let tries = stream == 0 && !self.copies && sys::tcp::thread_cpu().is_some();
-        let tolerance = if self.streams > 1 { TOLERANCES.1 } else { TOLERANCES.0 };
         Hands {
             taking: self,
             way: if self.copies { Way::Read } else { Way::Discard },
@@ -64,7 +63,7 @@ impl Taking {
             // Programs that copy do not ask for a mark.
             water: (!self.copies).then(LowWater::new),
             settled: self.copies,
-            calibration: tries.then(|| Calibration::new(WAYS.len(), TRIAL, tolerance)),
+            calibration: tries.then(|| Calibration::new(WAYS.len(), TRIAL, TOLERANCE)),
             first: None,
         }
     }

@@ -81,7 +81,7 @@ pub fn receive(conns: Vec<TcpStream>, spec: &ReceiveSpec, stop: &Stop, progress:
         spec,
     };
     let counters = counters(conns.len());
-    let taking = Taking::new(conns.len(), spec.options.copies);
+    let taking = Taking::new(spec.options.copies);
     let (ends, meter, ended) = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(conns.len());
         for (at, (stream, counter)) in conns.iter().zip(&counters).enumerate() {
