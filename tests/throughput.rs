@@ -111,7 +111,9 @@ fn what_is_asked_of_the_sockets_is_granted_and_told() {
 
 #[test]
 fn a_number_of_bytes_ends_a_pass_to_the_byte() {
+    let begin = std::time::Instant::now();
     let (section, _) = Agent::start().measured(&["--download", "--streams", "3", "--bytes", "50MB"]);
+    assert!(begin.elapsed() < Duration::from_secs(60), "nothing goes on when the bytes are through: {:?}", begin.elapsed());
     let pass = &section["download"]["multi"]["measured"];
     assert_eq!(pass["bytes"], 50_000_000);
     assert_eq!(pass["ended"], "bytes");

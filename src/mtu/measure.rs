@@ -91,6 +91,7 @@ impl Endpoint {
             (Some(min_us), Some(median_us), Some(p95_us), Some(max_us)) => {
                 Outcome::Measured(RttSummary { sent, received: times.len() as u32, min_us, median_us, p95_us, p99_us, max_us })
             }
+            _ if sent == 0 => Outcome::skipped("it was over before an echo could come back"),
             _ => Outcome::failed(format!(
                 "none of {sent} echoes to {} came back by UDP: the path is blocked or saturated",
                 self.shared.peer
@@ -182,6 +183,11 @@ fn echoes(shared: &Shared, count: u32, interval: Duration, stop: &Stop) -> (u32,
             end
         };
         shared.wait(until, |inbox| !inbox.echoes.is_empty());
+    }
+    if stop.is_set() {
+        // Whoever stops does not wait for what is on its way: that is neither lost nor late.
+        let now = Instant::now();
+        sent.retain(|(at, rtt)| rtt.is_some() || now.saturating_duration_since(*at) >= ECHO_GRACE);
     }
     (sent.len() as u32, sent.into_iter().filter_map(|(_, rtt)| rtt).collect())
 }

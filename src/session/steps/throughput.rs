@@ -183,20 +183,24 @@ pub(super) fn announce(session: &ClientSession, what: String, time: Duration, pr
     session.events.part(part, what, time, Some(watch));
 }
 
-/// Echoes beside the streams, in the background.
-type Echoes = Result<tokio::task::JoinHandle<Outcome<RttSummary>>, String>;
+/// Echoes beside the streams, in the background, and what ends them: a pass may be over long before its time.
+type Echoes = Result<(tokio::task::JoinHandle<Outcome<RttSummary>>, Stop), String>;
 
 pub(super) fn echoes_beside(session: &ClientSession, time: Duration) -> Echoes {
     session.udp.as_ref().map_err(Clone::clone).map(|endpoint| {
-        let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+        let (endpoint, over) = (Arc::clone(endpoint), Stop::new());
+        let stop = over.clone();
         let count = (time.as_secs_f64() / ECHO_EVERY.as_secs_f64() * 0.9) as u32;
-        tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop)))
+        (tokio::spawn(blocking(move || endpoint.rtt(count.max(5), ECHO_EVERY, &stop))), over)
     })
 }
 
 pub(super) async fn loaded(echoes: Echoes) -> Outcome<RttSummary> {
     match echoes {
-        Ok(echoes) => echoes.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off")),
+        Ok((echoes, over)) => {
+            over.set();
+            echoes.await.unwrap_or_else(|_| Outcome::failed("the echoes broke off"))
+        }
         Err(_) => Outcome::skipped("UDP does not reach the NAS"),
     }
 }
