@@ -1,10 +1,10 @@
 //! What one end can know of the path by itself, when no agent runs at the other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::model::document::{Document, Measurements};
-use crate::model::link::LinkSection;
+use crate::model::link::{HostLink, LinkSection};
 use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, Workload};
@@ -75,15 +75,7 @@ async fn measure(
     let interrupt = events.interrupt.clone();
     let unless_interrupted = || if interrupt.is_set() { Err(SessionError::Interrupted) } else { Ok(()) };
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
-    let link = blocking(move || match crate::link::local_addr_towards(peer.ip()) {
-        Ok(local) => crate::link::collect(local, peer.ip(), &tree()),
-        Err(error) => Outcome::failed(format!("no way to {}: {error}", peer.ip())),
-    })
-    .await;
-    let link = link.map(|mut link| {
-        link.stated_speed_bps = settings.stated_pc;
-        link
-    });
+    let link = own_link(peer.ip(), settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     let listening = link.measured().map(Listening::start);
     document.measurements.link = Outcome::Measured(LinkSection { pc: link, nas: Outcome::skipped(NO_AGENT) });
@@ -114,6 +106,18 @@ async fn measure(
         }
     }
     Ok(())
+}
+
+/// This end's link towards a host, with its speed as the user states it.
+pub(super) async fn own_link(peer: IpAddr, stated: Option<BitRate>) -> Outcome<HostLink> {
+    let link = blocking(move || match crate::link::local_addr_towards(peer) {
+        Ok(local) => crate::link::collect(local, peer, &tree()),
+        Err(error) => Outcome::failed(format!("no way to {peer}: {error}")),
+    });
+    link.await.map(|mut link| {
+        link.stated_speed_bps = stated;
+        link
+    })
 }
 
 fn plan(settings: &AloneSettings) -> Plan {

@@ -7,7 +7,7 @@ use crate::model::document::{Document, Measurements};
 use crate::model::link::LinkSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
-use crate::session::around::tree;
+use crate::session::alone::own_link;
 use crate::session::client::{Run, blank, now};
 use crate::session::dial::{Family, Target, plain, resolve};
 use crate::session::error::SessionError;
@@ -67,15 +67,7 @@ async fn measure(
     document: &mut Document,
 ) -> Result<(), SessionError> {
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
-    let link = blocking(move || match crate::link::local_addr_towards(peer.ip()) {
-        Ok(local) => crate::link::collect(local, peer.ip(), &tree()),
-        Err(error) => Outcome::failed(format!("no way to {}: {error}", peer.ip())),
-    })
-    .await;
-    let link = link.map(|mut link| {
-        link.stated_speed_bps = settings.stated_pc;
-        link
-    });
+    let link = own_link(peer.ip(), settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     document.measurements.link = Outcome::Measured(LinkSection { pc: link, nas: Outcome::skipped(NO_AGENT) });
     let section = super::steps::iperf3::measure(settings, events, peer, &interfaces).await?;
