@@ -8,6 +8,7 @@ use crate::model::throughput::ThroughputSection;
 use crate::model::together::Together;
 use crate::model::udp::{UdpDirection, UdpPass};
 use crate::model::{Direction, Outcome};
+use crate::units::BitRate;
 
 /// The members of a group that have a row; a test with more is no test at home.
 const MAX_MEMBERS: usize = 32;
@@ -55,12 +56,27 @@ fn loss_words(udp: &UdpDirection) -> String {
     let why = udp.ended_because.trim().trim_end_matches('.');
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     let clean = udp.clean_bps.map(|rate| format!("{rate} = {}", rate.bytes()));
-    match (clean, udp.loss_from_bps) {
-        (Some(clean), Some(from)) => format!("no loss up to {clean}; loss begins at {from}."),
-        (None, Some(from)) => format!("loss already at {from}, the lowest rate that was tried."),
+    let at = |rate: BitRate| udp.passes.iter().find(|pass| pass.asked_bps == rate || pass.sent_bps == rate);
+    let lost = |rate: BitRate| {
+        at(rate).map_or_else(String::new, |pass| format!(" ({} lost)", percent(pass.lost as f64 / pass.sent.max(1) as f64)))
+    };
+    let higher = udp.passes.iter().any(|pass| udp.clean_bps.is_some_and(|clean| pass.received_bps > clean));
+    let seen = udp.clean_bps.or(udp.loss_from_bps).and_then(at).map_or_else(String::new, |pass| {
+        let order = match pass.reordered {
+            0 => "nothing out of order".to_owned(),
+            1 => "1 datagram out of order".to_owned(),
+            many => format!("{many} datagrams out of order"),
+        };
+        format!(" There: jitter {}, {order}.", pass.jitter_us)
+    });
+    let words = match (clean, udp.loss_from_bps) {
+        (Some(clean), Some(from)) => format!("no loss up to {clean}; loss begins at {from}{}.", lost(from)),
+        (None, Some(from)) => format!("loss already at {from}{}, the lowest rate that was tried.", lost(from)),
+        (Some(clean), None) if higher => format!("no loss up to {clean}{why}."),
         (Some(clean), None) => format!("no loss up to {clean}; no higher rate was tried{why}."),
         (None, None) => format!("no rate passed{why}."),
-    }
+    };
+    words + &seen
 }
 
 /// Each rate that was tried.

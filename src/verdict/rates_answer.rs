@@ -262,7 +262,6 @@ enum Fate {
 
 fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
     let most = udp.passes.iter().map(|pass| pass.received_bps).max()?;
-    let clean = udp.clean_bps.unwrap_or_default();
     let wire = udp_wire(seen, udp);
     let full = wire.is_some_and(|wire| most.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
     let late = udp
@@ -273,7 +272,7 @@ fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
         _ if full => Fate::Full(most),
         _ if late => Fate::Late(most),
         Some(from) => Fate::Lost(from),
-        None => Fate::Clean(clean.max(most), udp.ended_because.trim().trim_end_matches('.').to_owned()),
+        None => Fate::Clean(udp.clean_bps?, udp.ended_because.trim().trim_end_matches('.').to_owned()),
     })
 }
 
@@ -379,7 +378,7 @@ fn together(seen: &Seen<'_>) -> Option<Verdict> {
                         .to_owned()
                 }
             };
-            unknown(UNEXPLAINED, format!("{text}, less than each of them alone. {limit}"))
+            unknown(UNEXPLAINED, format!("{text}, less than the sum of what each has alone. {limit}"))
         }
     })
 }

@@ -18,6 +18,7 @@ use crate::session::served::blocking;
 use crate::session::steps::sweep::{NUMBERS, PASS, grows, note};
 use crate::session::steps::throughput::LONGEST;
 use crate::sys::Progress;
+use crate::throughput::udp::LOSS_COUNTS;
 use crate::wire::message::Around;
 
 /// What a test costs beside its time: connections, results, and the moment that a server needs until it takes the next.
@@ -230,14 +231,16 @@ impl Tester<'_> {
     }
 }
 
-/// A direction in which one rate was tried.
+/// A direction in which one rate was tried. An iperf3 server does not tell who lost what is missing: it stands as the network's.
 fn one_rate(pass: UdpPass, len: u32) -> UdpDirection {
+    let clean = pass.received > 0 && pass.network_loss() < LOSS_COUNTS;
+    let rate = Some(pass.sent_bps);
     UdpDirection {
         datagram_bytes: len,
         send: "send".to_owned(),
         receive: "recv".to_owned(),
-        clean_bps: None,
-        loss_from_bps: None,
+        clean_bps: rate.filter(|_| clean),
+        loss_from_bps: rate.filter(|_| !clean),
         ended_because: "one rate was asked for".to_owned(),
         passes: vec![pass],
     }

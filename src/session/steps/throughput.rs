@@ -284,7 +284,11 @@ pub(super) async fn pass_both(session: &mut ClientSession, plans: [PassPlan; 2])
     };
     let [up, down] = plans;
     let progress = Progress::default();
-    let streams = if up.streams == 1 { "1 stream each".to_owned() } else { format!("{} streams each", up.streams) };
+    let streams = if up.streams == down.streams {
+        format!("{} stream{} each", up.streams, if up.streams == 1 { "" } else { "s" })
+    } else {
+        format!("{} and {} streams", up.streams, down.streams)
+    };
     announce(session, format!("both ways at once, {streams}"), up.time, &progress);
     let (down_tokens, up_tokens) = (tokens.pop().unwrap_or_default(), tokens.pop().unwrap_or_default());
     let request = Request::PassBoth { upload: up.request(up_tokens), download: down.request(down_tokens) };

@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Datagrams get lost below the line rate",
         meaning: "Datagrams that are sent evenly, slower than the links are, do not all arrive: something on the way holds less than both ends' ports claim, or drops.",
-        detected: "The rate from which on the network loses 0.5 % and more is below 85 % of what the line carries in datagrams of this size; or, where the line is not known, of what passes without loss in the other direction. What the receiver's own kernel dropped is counted apart: that is its host, not the network.",
+        detected: "The rate from which on the network loses 0.5 % and more is below 85 % of what the line carries in datagrams of this size; or, where the line is not known, of what passes without loss in the other direction, or of what TCP carries in the same one. What the receiver's own kernel dropped is counted apart: that is its host, not the network.",
         fix: "Look at speed, drop counters and flow control of the switch ports on the way; where the receiver drops, at its processor.",
     },
     check,
@@ -58,18 +58,16 @@ fn network(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let (reference, what) = match (wire(seen, udp), back) {
         (Some(wire), _) => (wire, format!("the line could carry {wire}")),
         (None, Some(back)) => (back, format!("backwards {back} pass without loss")),
-        (None, None) => return None,
+        // What TCP carries on the same path, datagrams of the same size would too.
+        (None, None) => (seen.way(direction).rate()?, format!("TCP carries {} there", seen.way(direction).rate()?)),
     };
     if from.as_f64() >= limits::LOSS_COSTS * reference.as_f64() || loss < limits::LOSS_SHARE {
         return None;
     }
     let way = seen.way(direction);
-    // TCP that fills the line shows that the path can; TCP that does not has its loss confirmed.
-    let explains = match (way.best.is_some(), way.gap()) {
-        (true, false) => Explains::Info,
-        (true, true) => Explains::Part(super::super::ladder::Part::Tcp),
-        (false, _) => Explains::Fault,
-    };
+    // TCP that does not fill the line has its loss confirmed; where it does, or was not measured, lost datagrams are a fault of their own.
+    let explains =
+        if way.best.is_some() && way.gap() { Explains::Part(super::super::ladder::Part::Tcp) } else { Explains::Fault };
     let speeds = seen.end(direction.sender()).flow.zip(seen.end(direction.receiver()).flow);
     let step = speeds.filter(|(fast, slow)| fast.as_f64() >= limits::SPEED_STEP * slow.as_f64());
     let one_sided = other.filter(|udp| udp.loss_from_bps.is_none_or(|back| back.as_f64() * limits::LOSS_COSTS > from.as_f64()));
