@@ -246,9 +246,7 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
         (Family::V4, Some(IpAddr::V6(own))) => {
             return Err(unusable(format!("--bind {own} is an IPv6 address, and -4 asks for IPv4")));
         }
-        (_, Some(IpAddr::V4(_))) => Family::V4,
-        (_, Some(IpAddr::V6(_))) => Family::V6,
-        (family, None) => family,
+        (family, _) => family,
     };
     if args.iperf3 {
         let target = Target::parse(&args.host, IPERF3_PORT).map_err(|error| unusable(error.to_string()))?;

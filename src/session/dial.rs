@@ -133,7 +133,10 @@ pub fn reach(target: &Target, family: Family, bind: Option<IpAddr>) -> Result<Tc
         }
     }
     let Some((address, error)) = last else {
-        let error = std::io::Error::new(ErrorKind::NotFound, "the name has no address");
+        let what = bind.map_or("the name has no address".to_owned(), |own| {
+            format!("it has no address of the family of {own}, which --bind asks for")
+        });
+        let error = std::io::Error::new(ErrorKind::NotFound, what);
         return Err(SessionError::Resolve { host: target.host.clone(), error });
     };
     let address_text = address.to_string();

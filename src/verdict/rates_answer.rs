@@ -8,10 +8,10 @@ use super::sentence::{plain, ruled_out};
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::plan::Scope;
-use crate::model::throughput::Pass;
+use crate::model::throughput::{Pass, ThroughputSection};
 use crate::model::together::Together;
 use crate::model::udp::UdpDirection;
-use crate::model::{Direction, Role};
+use crate::model::{Direction, Outcome, Role};
 use crate::units::BitRate;
 
 /// What an iperf3 server never tells.
@@ -161,13 +161,17 @@ fn single(way: &Way<'_>) -> Option<String> {
 fn on_one_machine(seen: &Seen<'_>) -> Verdict {
     let rates: Vec<String> =
         seen.ways.iter().filter_map(|way| Some(format!("{} {}", way.direction.arrow(), way.rate()?))).collect();
-    if rates.is_empty() {
-        return nothing(seen);
-    }
-    let text = format!(
-        "both ends are this one machine, and it moves {} over loopback. Nothing here is evidence about a cable.",
-        rates.join(", ")
-    );
+    let text = if rates.is_empty() {
+        let ways: Vec<Direction> = asked(seen).collect();
+        let Some(found) = datagrams(seen, &ways).or_else(|| together(seen)) else { return nothing(seen) };
+        let told = found.sentence.split_once(": ").map_or("", |(_, told)| told);
+        format!("both ends are this one machine. {told} Nothing here is evidence about a cable.")
+    } else {
+        format!(
+            "both ends are this one machine, and it moves {} over loopback. Nothing here is evidence about a cable.",
+            rates.join(", ")
+        )
+    };
     verdict(Status::Healthy, Component::None, AT_DEVICE_CLASS, Confidence::Medium, text)
 }
 
@@ -385,9 +389,17 @@ fn together(seen: &Seen<'_>) -> Option<Verdict> {
 
 fn nothing(seen: &Seen<'_>) -> Verdict {
     let measured = &seen.doc.measurements.throughput;
-    let failed = |section: &crate::model::throughput::ThroughputSection| {
-        let passes = Direction::BOTH.into_iter().flat_map(|way| [section.of(way).single.why(), section.of(way).multi.why()]);
-        passes.flatten().next().map(str::to_owned)
+    // What was not asked for is no reason.
+    fn failure<T>(part: &Outcome<T>) -> Option<String> {
+        matches!(part, Outcome::Failed(_)).then(|| part.why().unwrap_or_default().to_owned())
+    }
+    let failed = |section: &ThroughputSection| {
+        let udp = section.udp.measured();
+        let passes = Direction::BOTH.into_iter().flat_map(|way| {
+            let tcp = [failure(&section.of(way).single), failure(&section.of(way).multi)];
+            tcp.into_iter().chain([udp.and_then(|udp| failure(udp.of(way)))])
+        });
+        passes.chain([failure(&section.both), failure(&section.udp), failure(&section.together)]).flatten().next()
     };
     let why = measured.why().map(str::to_owned).or_else(|| measured.measured().and_then(failed));
     let why = why.unwrap_or_else(|| "no pass was made".to_owned());
