@@ -6,6 +6,7 @@ use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::cpu::CpuWindow;
+use crate::model::throughput::Pass;
 
 const CODE: &str = "cpu.background-load";
 
@@ -14,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Other programs use up the processor",
         meaning: "The processor is full, but not with the transfer: something else runs there (indexing, transcoding, a backup, a virtual machine).",
-        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire. As information: cores that were busy for half of the time or more before the test began, or of which the hypervisor took 15 %. No bottleneck is sure then.",
+        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire; not where the same host carries five times as much the other way beside the same load. As information: cores that were busy for half of the time or more before the test began, or of which the hypervisor took 15 %. No bottleneck is sure then.",
         fix: "Stop or move the named program, or run it at another time, and measure again.",
     },
     check,
@@ -73,7 +74,17 @@ fn busiest(cpu: &CpuWindow) -> Option<&str> {
 
 fn during(seen: &Seen<'_>) -> Vec<Hit> {
     let ends = [Role::Pc, Role::Nas];
-    seen.ways.iter().flat_map(|way| ends.into_iter().filter_map(move |role| loaded(way, role))).collect()
+    let slowed = |way: &Way<'_>, role| !carries_more_backwards(seen, way, role);
+    let both = seen.ways.iter().flat_map(|way| ends.into_iter().map(move |role| (way, role)));
+    both.filter(|(way, role)| slowed(way, *role)).filter_map(|(way, role)| loaded(way, role)).collect()
+}
+
+/// Whether the same host, as loaded, carried far more the other way: then something else holds this direction back.
+fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> bool {
+    let back = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
+    let loaded = |pass| window(pass, role).is_some_and(|cpu| Load::of(cpu).background());
+    let more = |pass: &Pass| way.rate().is_some_and(|rate| pass.goodput_bps.as_f64() >= limits::CARRIES_MORE * rate.as_f64());
+    back.is_some_and(|pass| loaded(pass) && more(pass))
 }
 
 fn loaded(way: &Way<'_>, role: Role) -> Option<Hit> {

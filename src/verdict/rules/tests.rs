@@ -401,6 +401,21 @@ const PROCESSORS: &[Case] = &[
         "cpu.background-load",
     ),
     (
+        "others burn the processor, and yet it carries ten times as much the other way",
+        1_000,
+        |doc| {
+            doc.both(|pass| {
+                cpu(pass, Pc, |w| {
+                    *w = cpu_window(1.0);
+                    w.run_delay = Outcome::Measured(0.12);
+                    w.processes.push(process("ffmpeg", 1.2));
+                });
+            });
+            doc.passes(Upload, |pass| pass.goodput_bps = mbit(94));
+        },
+        "network.hop-slower-than-links",
+    ),
+    (
         "dm-crypt fills a core while the disk idles",
         2_500,
         |doc| {
