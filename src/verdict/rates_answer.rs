@@ -387,12 +387,13 @@ fn together(seen: &Seen<'_>) -> Option<Verdict> {
     })
 }
 
+/// Why something that was tried failed. What was not asked for is no reason.
+fn failure<T>(part: &Outcome<T>) -> Option<String> {
+    matches!(part, Outcome::Failed(_)).then(|| part.why().unwrap_or_default().to_owned())
+}
+
 fn nothing(seen: &Seen<'_>) -> Verdict {
     let measured = &seen.doc.measurements.throughput;
-    // What was not asked for is no reason.
-    fn failure<T>(part: &Outcome<T>) -> Option<String> {
-        matches!(part, Outcome::Failed(_)).then(|| part.why().unwrap_or_default().to_owned())
-    }
     let failed = |section: &ThroughputSection| {
         let udp = section.udp.measured();
         let passes = Direction::BOTH.into_iter().flat_map(|way| {
