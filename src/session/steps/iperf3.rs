@@ -8,15 +8,15 @@ use crate::iperf3::client::{ClientError, Test, TestResult, UdpTest, Ways, datagr
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{ThroughputPlan, UdpPlan};
-use crate::model::throughput::{BothWays, DirectionThroughput, FarEnd, Pass, SweepPoint, ThroughputSection};
+use crate::model::throughput::{BothWays, DirectionThroughput, FarEnd, Pass, ThroughputSection};
 use crate::model::udp::{UdpDirection, UdpPass, UdpSection};
 use crate::session::around::Bracket;
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step, Watch};
 use crate::session::foreign::Iperf3Settings;
 use crate::session::served::blocking;
-use crate::session::steps::sweep::{NUMBERS, PASS, grows, note};
-use crate::session::steps::throughput::LONGEST;
+use crate::session::steps::sweep::{NUMBERS, PASS, Sweep, asked_time};
+use crate::session::steps::throughput::streams_in_words;
 use crate::sys::Progress;
 use crate::throughput::udp::LOSS_COUNTS;
 use crate::wire::message::Around;
@@ -38,11 +38,7 @@ pub fn expected(plan: &ThroughputPlan) -> Duration {
 }
 
 fn longest(plan: &ThroughputPlan) -> Duration {
-    match (plan.time_us, plan.options.max_bytes) {
-        (Some(time), _) => Duration::from(time).min(LONGEST),
-        (None, Some(_)) => LONGEST,
-        (None, None) => PASS,
-    }
+    asked_time(plan).unwrap_or(PASS)
 }
 
 /// The whole step. The first test that fails for a reason of the server's ends it; later ones are told as failed.
@@ -151,32 +147,22 @@ impl Tester<'_> {
 
     async fn direction(&mut self, direction: Direction) -> Result<DirectionThroughput, SessionError> {
         let fixed = self.settings.throughput.streams;
-        let mut sweep: Vec<SweepPoint> = Vec::new();
         let single = match fixed {
             Some(streams) if streams > 1 => Outcome::skipped(format!("--streams {streams} was asked for")),
             _ => self.pass(direction, 1).await?,
         };
-        note(&mut sweep, &single);
+        let mut sweep = Sweep::new(single);
         let numbers = match fixed {
             Some(1) => &[],
             Some(ref streams) => std::slice::from_ref(streams),
             None => &NUMBERS[..],
         };
-        let mut multi = Outcome::skipped("--streams 1 was asked for");
         for streams in numbers {
-            let before = sweep.iter().map(|point| point.goodput_bps).max();
-            let done = self.pass(direction, *streams).await?;
-            note(&mut sweep, &done);
-            let grown = done.measured().is_some_and(|pass| grows(before, pass.goodput_bps));
-            if multi.measured().is_none_or(|best: &Pass| done.measured().is_some_and(|pass| pass.goodput_bps > best.goodput_bps))
-            {
-                multi = done;
-            }
-            if !grown {
+            if !sweep.take(self.pass(direction, *streams).await?) {
                 break;
             }
         }
-        Ok(DirectionThroughput { single, multi, sweep })
+        Ok(sweep.0)
     }
 
     async fn both(&mut self, streams: u32) -> Result<Outcome<BothWays>, SessionError> {
@@ -254,8 +240,4 @@ fn attach(pass: Outcome<Pass>, around: &Around) -> Outcome<Pass> {
         loaded_rtt: Outcome::skipped(NO_ECHO),
         ..pass
     })
-}
-
-fn streams_in_words(streams: u32) -> String {
-    if streams == 1 { "1 stream".to_owned() } else { format!("{streams} streams") }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Depth, UdpPlan, Ways};
+use crate::model::plan::{Depth, ThroughputPlan, UdpPlan, Ways};
 use crate::model::throughput::{
     BothWays, CongestionTrial, DirectionThroughput, Pass, PassOptions, RttSummary, StopRule, SweepPoint, ThroughputSection,
 };
@@ -125,13 +125,14 @@ async fn datagrams(
 
 /// The longest time of one pass.
 pub fn longest(session: &ClientSession) -> Duration {
-    let asked = &session.settings.throughput;
-    match (asked.time_us, asked.options.max_bytes) {
-        (Some(time), _) => Duration::from(time).min(LONGEST),
-        (None, Some(_)) => LONGEST,
-        (None, None) if session.settings.scope.is_throughput() => PASS,
-        (None, None) => session.times.pass,
-    }
+    let usual = if session.settings.scope.is_throughput() { PASS } else { session.times.pass };
+    asked_time(&session.settings.throughput).unwrap_or(usual)
+}
+
+/// The longest time of one pass as the user gave it, in seconds or by a number of bytes.
+pub(super) fn asked_time(plan: &ThroughputPlan) -> Option<Duration> {
+    let time = plan.time_us.map(|time| Duration::from(time).min(LONGEST));
+    time.or_else(|| plan.options.max_bytes.map(|_| LONGEST))
 }
 
 /// When a pass may end before that; never where the user gave a time or a number of bytes, or where there is none to spare.
@@ -149,39 +150,35 @@ fn plan(session: &ClientSession, direction: Direction, streams: u32) -> PassPlan
 async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
     let begin = Instant::now();
     let fixed = session.settings.throughput.streams;
-    let mut sweep = Vec::new();
     let single = match fixed {
         Some(streams) if streams > 1 && session.settings.scope.is_throughput() => {
             Outcome::skipped(format!("--streams {streams} was asked for"))
         }
         _ => pass(session, plan(session, direction, 1)).await?,
     };
-    note(&mut sweep, &single);
-    let multi = match fixed {
-        Some(1) => Outcome::skipped("--streams 1 was asked for"),
+    let mut sweep = Sweep::new(single);
+    match fixed {
+        Some(1) => {}
         Some(streams) => {
-            let multi = pass(session, plan(session, direction, streams)).await?;
-            note(&mut sweep, &multi);
-            multi
+            sweep.take(pass(session, plan(session, direction, streams)).await?);
         }
         None => {
             // A run has promised its time; a throughput test takes what it needs.
             let limited = !session.settings.scope.is_throughput();
             let end = limited.then(|| begin + longest(session) * 2);
-            several(session, direction, end, &mut sweep).await?
+            several(session, direction, end, &mut sweep).await?;
         }
-    };
-    Ok(DirectionThroughput { single, multi, sweep })
+    }
+    Ok(sweep.0)
 }
 
-/// More streams while the sum grows, until `end`; of all, the pass that gave most.
+/// More streams while the sum grows, until `end`.
 async fn several(
     session: &mut ClientSession,
     direction: Direction,
     end: Option<Instant>,
-    sweep: &mut Vec<SweepPoint>,
-) -> Result<Outcome<Pass>, SessionError> {
-    let mut best: Outcome<Pass> = Outcome::skipped("no pass with several streams was tried");
+    sweep: &mut Sweep,
+) -> Result<(), SessionError> {
     for (at, streams) in NUMBERS.into_iter().enumerate() {
         let mut plan = plan(session, direction, streams);
         if let Some(end) = end {
@@ -191,26 +188,43 @@ async fn several(
             }
             plan.time = plan.time.min(left.max(SHORTEST));
         }
-        let before = sweep.iter().map(|point| point.goodput_bps).max();
-        let done = pass(session, plan).await?;
-        note(sweep, &done);
-        let grown = done.measured().is_some_and(|pass| grows(before, pass.goodput_bps));
-        if best.measured().is_none_or(|best| done.measured().is_some_and(|pass| pass.goodput_bps > best.goodput_bps)) {
-            best = done;
-        }
-        if !grown {
+        if !sweep.take(pass(session, plan).await?) {
             break;
         }
     }
-    Ok(best)
+    Ok(())
+}
+
+/// One direction as it comes together, one number of streams after the other. Pure.
+pub(super) struct Sweep(pub(super) DirectionThroughput);
+
+impl Sweep {
+    /// Begins with the pass of one stream; several were not asked for until one is taken.
+    pub(super) fn new(single: Outcome<Pass>) -> Self {
+        let mut sweep = Vec::new();
+        note(&mut sweep, &single);
+        Self(DirectionThroughput { single, multi: Outcome::skipped("--streams 1 was asked for"), sweep })
+    }
+
+    /// Takes a pass of several streams and keeps it where it gave most of these; says whether the sum has grown.
+    pub(super) fn take(&mut self, done: Outcome<Pass>) -> bool {
+        let way = &mut self.0;
+        let before = way.sweep.iter().map(|point| point.goodput_bps).max();
+        note(&mut way.sweep, &done);
+        let grown = done.measured().is_some_and(|pass| grows(before, pass.goodput_bps));
+        if way.multi.measured().is_none_or(|best| done.measured().is_some_and(|pass| pass.goodput_bps > best.goodput_bps)) {
+            way.multi = done;
+        }
+        grown
+    }
 }
 
 /// Whether more streams gave more than was there before.
-pub(super) fn grows(before: Option<BitRate>, now: BitRate) -> bool {
+fn grows(before: Option<BitRate>, now: BitRate) -> bool {
     before.is_none_or(|before| now.as_f64() > before.as_f64() * (1.0 + GROWTH))
 }
 
-pub(super) fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
+fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
     sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
 }
 
@@ -274,6 +288,22 @@ pub fn expected(session: &ClientSession) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn gave(streams: u32, mbit: u64) -> Outcome<Pass> {
+        Outcome::Measured(Pass { goodput_bps: BitRate::from_mbit(mbit), ..Pass::blank(streams) })
+    }
+
+    #[test]
+    fn of_several_numbers_the_best_is_kept_and_a_failure_takes_nothing_away() {
+        let mut sweep = Sweep::new(gave(1, 940));
+        let grown = [gave(4, 1880), gave(8, 1850), Outcome::failed("the peer left")].map(|done| sweep.take(done));
+        assert_eq!(grown, [true, false, false]);
+        assert_eq!(sweep.0.multi.measured().map(|pass| pass.streams), Some(4));
+        assert_eq!(sweep.0.sweep.iter().map(|point| point.streams).collect::<Vec<_>>(), [1, 4, 8]);
+        let mut failed = Sweep::new(Outcome::failed("no way"));
+        assert!(!failed.take(Outcome::failed("the peer left")));
+        assert_eq!(failed.0.multi.why(), Some("the peer left"));
+    }
 
     #[test]
     fn more_streams_are_tried_while_the_sum_grows() {

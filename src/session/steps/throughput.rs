@@ -108,9 +108,13 @@ impl PassPlan {
     }
 
     fn words(&self) -> String {
-        let streams = if self.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", self.streams) };
-        format!("{}, {streams}", self.direction.arrow())
+        format!("{}, {}", self.direction.arrow(), streams_in_words(self.streams))
     }
+}
+
+/// `1 stream`, `4 streams`.
+pub(super) fn streams_in_words(streams: u32) -> String {
+    if streams == 1 { "1 stream".to_owned() } else { format!("{streams} streams") }
 }
 
 /// Opens data connections with these tokens.
@@ -285,7 +289,7 @@ pub(super) async fn pass_both(session: &mut ClientSession, plans: [PassPlan; 2])
     let [up, down] = plans;
     let progress = Progress::default();
     let streams = if up.streams == down.streams {
-        format!("{} stream{} each", up.streams, if up.streams == 1 { "" } else { "s" })
+        format!("{} each", streams_in_words(up.streams))
     } else {
         format!("{} and {} streams", up.streams, down.streams)
     };
