@@ -122,7 +122,13 @@ impl Way {
             description = format!("{description}; {}", self.notes.join("; "));
         }
         let fact = |rate| Fact::new(rate, Source::Sysfs);
-        Bus { kind, rate_bps: self.slowest.map(fact), max_rate_bps: self.max.map(|max| fact(max.rate())), description }
+        Bus {
+            kind,
+            rate_bps: self.slowest.map(fact),
+            max_rate_bps: self.max.map(|max| fact(max.rate())),
+            description,
+            way: Vec::new(),
+        }
     }
 }
 
@@ -137,7 +143,7 @@ pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outc
     };
     if interface == InterfaceKind::VirtualMachine {
         let description = format!("{kind} (virtual machine)");
-        return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description });
+        return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description, way: Vec::new() });
     }
     let mut way = Way::default();
     for (dir, subsystem) in &parts {
@@ -197,7 +203,13 @@ mod tests {
     #[test]
     fn a_port_in_a_chip_is_not_limited_by_what_it_declares() {
         let rate = |mbit| Some(Fact::new(BitRate::from_mbit(mbit), Source::Sysfs));
-        let bus = Bus { kind: "pci".into(), rate_bps: rate(2_000), max_rate_bps: rate(2_000), description: String::new() };
+        let bus = Bus {
+            kind: "pci".into(),
+            rate_bps: rate(2_000),
+            max_rate_bps: rate(2_000),
+            description: String::new(),
+            way: Vec::new(),
+        };
         for (port, believed) in [(1_000, true), (2_000, true), (2_500, false), (10_000, false)] {
             let mut bus = bus.clone();
             doubt(&mut bus, Some(BitRate::from_mbit(port)));

@@ -68,6 +68,7 @@ pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>
         carrier: probe.carrier(),
         offloads: probe.offloads(),
         counters: counters::of_interface(name, tree, row),
+        nic: Outcome::skipped("not asked"),
     }
 }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
+use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Mtu};
 
@@ -154,6 +155,9 @@ pub struct Interface {
     pub offloads: Outcome<BTreeMap<String, bool>>,
     /// The counters when the run began.
     pub counters: Outcome<Counters>,
+    /// What port, PHY and driver say beyond that.
+    #[serde(default = "absent")]
+    pub nic: Outcome<Box<Nic>>,
 }
 
 impl Interface {
@@ -174,6 +178,7 @@ impl Interface {
             carrier: Outcome::skipped(reason),
             offloads: Outcome::skipped(reason),
             counters: Outcome::skipped(reason),
+            nic: Outcome::skipped(reason),
         }
     }
 }
@@ -239,6 +244,24 @@ pub struct Bus {
     pub max_rate_bps: Option<Fact<BitRate>>,
     /// For people: `PCIe 5.0 GT/s x1`, `USB 480 Mbit/s`.
     pub description: String,
+    /// Every part of the way, from the device itself up to the root; empty where the way is not shown.
+    #[serde(default)]
+    pub way: Vec<BusPart>,
+}
+
+/// One part of the way from a device to the root of its bus: the device, a bridge, a hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusPart {
+    /// Where: `0000:00:1c.4`, `5-1.2`.
+    pub place: String,
+    /// What it gives now, in words: `PCIe 5.0 GT/s x1`.
+    pub now: String,
+    /// Its rate now, before the bus's own overhead; none where its word is not believed.
+    pub rate_bps: Option<BitRate>,
+    /// What it could give at most.
+    pub max_rate_bps: Option<BitRate>,
+    /// Whether active-state power management of the link is on (`L0s`, `L1`), in words; none where not told or not PCI Express.
+    pub aspm: Option<String>,
 }
 
 /// Speeds of the link modes, each list ascending and without doubles.

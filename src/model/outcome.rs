@@ -115,8 +115,12 @@ pub enum Source {
     Procfs,
     /// The kernel's route netlink.
     Rtnetlink,
-    /// The kernel's ethtool interface (netlink or ioctl).
+    /// The kernel's ethtool interface by ioctl.
     Ethtool,
+    /// The kernel's ethtool interface by netlink (kernel 5.6).
+    EthtoolNetlink,
+    /// The kernel's log.
+    KernelLog,
     /// A socket option of the kernel, such as `TCP_INFO`.
     Socket,
     /// The operating system's portable interface (`getifaddrs` and its like).

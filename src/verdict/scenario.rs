@@ -110,6 +110,7 @@ pub(super) fn interface(name: &str, kind: InterfaceKind, line_mbit: u64) -> Inte
         carrier: Outcome::Measured(true),
         offloads: Outcome::skipped("not told"),
         counters: Outcome::skipped("not told"),
+        nic: Outcome::skipped("not told"),
     }
 }
 
@@ -407,6 +408,7 @@ pub(super) fn bus(kind: &str, rate_mbit: u64, max_mbit: u64, text: &str) -> Outc
         rate_bps: rate(rate_mbit),
         max_rate_bps: rate(max_mbit),
         description: text.into(),
+        way: Vec::new(),
     })
 }
 
