@@ -17,6 +17,9 @@ pub struct LinkSection {
     pub pc: Outcome<HostLink>,
     /// The NAS's.
     pub nas: Outcome<HostLink>,
+    /// The hops from the PC to the NAS; 1 where no router lies between.
+    #[serde(default = "absent")]
+    pub hops: Outcome<u8>,
     /// What the counters did while they were only watched.
     #[serde(default = "absent")]
     pub watched: Outcome<Watched>,
@@ -36,7 +39,12 @@ pub struct Watched {
 impl LinkSection {
     /// Both links, and nothing watched.
     pub fn new(pc: Outcome<HostLink>, nas: Outcome<HostLink>) -> Self {
-        Self { pc, nas, watched: Outcome::skipped("not asked for (--watch)") }
+        Self {
+            pc,
+            nas,
+            hops: Outcome::skipped("no agent answered, so the hops to it were not counted"),
+            watched: Outcome::skipped("not asked for (--watch)"),
+        }
     }
 
     /// The link of one end.

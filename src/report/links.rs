@@ -29,10 +29,13 @@ fn ends(document: &Document) -> Vec<(Role, &HostLink)> {
 pub(super) fn summary(document: &Document, view: &mut View) {
     let mut table = Table::new(&["port", "is", "runs at", "can do", "partner offers", "bus", "driver"]);
     let mut facts = Vec::new();
+    let section = document.measurements.link.measured();
     for (role, link) in ends(document) {
         if document.plan.scope != Scope::LinkOfHost {
             let by = link.stack.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(" → ");
-            facts.push((format!("{} route", role.title()), format!("{}, by {by}", route(link))));
+            let hops = section.filter(|_| role == Role::Pc).and_then(|section| section.hops.measured());
+            let hops = hops.map(|hops| if *hops == 1 { ", 1 hop".to_owned() } else { format!(", {hops} hops") });
+            facts.push((format!("{} route", role.title()), format!("{}, by {by}{}", route(link), hops.unwrap_or_default())));
         }
         for interface in &link.stack {
             table.rows.push(row(&named(document, role, &interface.name), interface));

@@ -1,6 +1,7 @@
 //! The links: each end describes itself and the interface that leads to the other.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cpu::Sampler;
@@ -117,7 +118,14 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
         link.stated_speed_bps = session.settings.stated_nas;
     }
     document.hosts.nas = Outcome::Measured(theirs.host);
-    document.measurements.link = Outcome::Measured(LinkSection::new(pc, nas));
+    let hops = match &session.udp {
+        Ok(endpoint) => {
+            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+            blocking(move || endpoint.hops(&stop)).await
+        }
+        Err(why) => Outcome::skipped(format!("UDP does not reach the NAS, so the hops to it were not counted: {why}")),
+    };
+    document.measurements.link = Outcome::Measured(LinkSection { hops, ..LinkSection::new(pc, nas) });
     Ok(Idle { pc: idle, nas: theirs.idle })
 }
 
