@@ -49,6 +49,8 @@ mod tcp_window;
 #[cfg(test)]
 mod busy_tests;
 #[cfg(test)]
+mod link_tests;
+#[cfg(test)]
 mod mtu_tests;
 #[cfg(test)]
 mod noise_tests;
