@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
+use super::link_event::LinkEvent;
 use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Mtu};
@@ -45,6 +46,9 @@ pub struct HostLink {
     /// What the device at the other end of the cable says of itself.
     #[serde(default = "absent")]
     pub neighbours: Outcome<Vec<Neighbour>>,
+    /// What the kernel's log told of these interfaces since the system started, oldest first.
+    #[serde(default = "absent")]
+    pub events: Outcome<Vec<LinkEvent>>,
 }
 
 impl HostLink {

@@ -33,6 +33,7 @@ mod mtu_tcp;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod overruns;
 mod own_copy;
 mod routed;
 mod server_core;
@@ -43,9 +44,12 @@ mod ssh;
 mod stack_core;
 mod stalls;
 mod tcp_window;
+mod unstable;
 
 #[cfg(test)]
 mod busy_tests;
+#[cfg(test)]
+mod counter_tests;
 #[cfg(test)]
 mod mtu_tests;
 #[cfg(test)]
