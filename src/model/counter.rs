@@ -30,12 +30,14 @@ pub enum Tells {
     Corrected,
     /// Collisions: the port is at half duplex (late ones: the two ends disagree about it).
     Collision,
-    /// No descriptor was free for a frame: the host's core refills the ring too slowly.
+    /// Frames were lost since no descriptor was free for them: the host's core refills the ring too slowly.
     Ring,
-    /// The port's own memory was full: the host, its bus or the bus's power saving is too slow.
+    /// Frames were lost since the port's own memory was full: the host, its bus or the bus's power saving is too slow.
     Fifo,
-    /// A frame got through the port and was thrown away by the host for want of time.
+    /// The host fetches too slowly, so that frames had to wait or buffers ran low; none is lost by that alone.
     HostTooSlow,
+    /// The host's driver threw frames away that it had been given.
+    DriverDropped,
     /// The host had no memory for a frame.
     NoMemory,
     /// The bus did not take frames in time, and they were lost.
@@ -112,11 +114,6 @@ impl Meaning {
     pub const fn is_overflow(self) -> bool {
         matches!(self.tells, Tells::Ring | Tells::Fifo)
     }
-
-    /// Whether it is worth a line in a report: something other than traffic.
-    pub const fn is_notable(self) -> bool {
-        !matches!(self.tells, Tells::Harmless | Tells::Filtered | Tells::Corrected | Tells::PauseTime)
-    }
 }
 
 /// One counter that grew, copies for each queue taken together.
@@ -134,7 +131,7 @@ pub struct CounterMeaning {
 ///
 /// `driver` is the kernel's name of the driver, such as `r8169`; without one only names that mean the same everywhere are known.
 pub fn meaning(driver: Option<&str>, name: &str) -> Option<Meaning> {
-    let own = driver.map_or(&[][..], |driver| of_driver(driver));
+    let own = driver.map_or(&[][..], of_driver);
     let forms = [name.to_owned(), fold(name), fold::bare(name)];
     let found = |tables: &[&[Row]], basis| {
         let mut rows = forms.iter().flat_map(|form| tables.iter().copied().flatten().filter(move |row| row.0 == form));

@@ -66,7 +66,7 @@ impl Counted<'_> {
     /// while they are too few to matter.
     pub(super) fn overrun(&self, pass: &Pass) -> Option<Overrun> {
         let is = |tells| move |meaning: Meaning| meaning.tells == tells && meaning.side == Side::Rx;
-        let (ring, fifo) = (self.most(is(Tells::Ring)), self.most(is(Tells::Fifo)));
+        let (ring, fifo, late) = (self.most(is(Tells::Ring)), self.most(is(Tells::Fifo)), self.most(is(Tells::HostTooSlow)));
         // Without a count of frames the payload tells how many there were at least.
         let frames = if self.arrived > 0 { self.arrived } else { pass.bytes.0 / limits::PAYLOAD };
         let lost = ring.max(fifo);
@@ -74,8 +74,8 @@ impl Counted<'_> {
         (share >= limits::PORT_DROPS).then(|| Overrun {
             lost,
             share,
-            ring: ring > 0,
-            names: self.names(Meaning::is_overflow).unwrap_or_default(),
+            ring: ring > 0 || late > 0,
+            names: self.names(|meaning| meaning.is_overflow() || meaning.tells == Tells::HostTooSlow).unwrap_or_default(),
         })
     }
 }

@@ -218,6 +218,9 @@ pub const FLAPS: usize = 3;
 /// The time in which breaks belong together (absolute): negotiating takes 2 to 5 s, so three of them fit many times.
 pub const FLAP_WINDOW_US: u64 = 600_000_000;
 
+/// What the kernel's log told longer ago than this says nothing about today (absolute): a day.
+pub const NEWS_US: u64 = 86_400_000_000;
+
 /// Until then ports come up and down while a system starts (absolute).
 pub const SETTLED_US: u64 = 60_000_000;
 

@@ -3,8 +3,8 @@
 use super::Row;
 use super::Side::{Both, Rx, Tx};
 use super::Tells::{
-    Cable, CheckSum, Collision, Fifo, Filtered, Harmless, LinkChange, NoMemory, NotSent, PauseReceived, PauseSent, Ring, TooLong,
-    TooShort, TxTimeout,
+    Cable, CheckSum, Collision, Fifo, Filtered, Harmless, HostTooSlow, LinkChange, NoMemory, NotSent, PauseReceived, PauseSent,
+    Ring, TooLong, TooShort, TxTimeout,
 };
 
 /// e1000, e1000e, igb, igc, ixgbe (and ngbe, txgbe).
@@ -15,7 +15,7 @@ use super::Tells::{
 pub(super) const CLASSIC: &[Row] = &[
     ("rx_missed_errors", Fifo, Rx),
     ("rx_fifo_errors", Ring, Rx),
-    ("rx_no_buffer_count", Ring, Rx),
+    ("rx_no_buffer_count", HostTooSlow, Rx),
     ("rx_no_dma_resources", Ring, Rx),
     ("rx_queue_#_drops", Ring, Rx),
     ("rx_queue_#_csum_err", CheckSum, Rx),

@@ -3,13 +3,13 @@
 use super::Row;
 use super::Side::{Rx, Tx};
 use super::Tells::{
-    Cable, Collision, Fifo, Filtered, Harmless, HostTooSlow, NoMemory, NotSent, PauseReceived, PauseSent, Ring, Sum, TooLong,
-    TooShort, TxTimeout,
+    Cable, Collision, DriverDropped, Fifo, Filtered, Harmless, HostTooSlow, NoMemory, NotSent, PauseReceived, PauseSent, Ring,
+    Sum, TooLong, TooShort, TxTimeout,
 };
 
 /// Realtek: the tally counters of the chips (r8169, r8125 and its like; r8152 over USB, where the host must fetch).
 ///
-/// `rx_missed` is the chip's FIFO that ran over; `rdu` and `tdu` say that no receive or transmit descriptor was free (a `tdu` is normal:
+/// `rx_missed` is the chip's FIFO that ran over; `rdu` and `tdu` say how often no receive or transmit descriptor was free (a `tdu` is normal:
 /// there was nothing more to send).
 pub(super) const REALTEK: &[Row] = &[
     ("rx_missed", Fifo, Rx),
@@ -21,7 +21,7 @@ pub(super) const REALTEK: &[Row] = &[
     ("rx_frame_too_long", TooLong, Rx),
     ("rx_tcam_dropped", Filtered, Rx),
     ("rx_unknown_opcode", Filtered, Rx),
-    ("rdu", Ring, Rx),
+    ("rdu", HostTooSlow, Rx),
     ("tdu", Harmless, Tx),
     ("tx_single_collisions", Collision, Tx),
     ("tx_multi_collisions", Collision, Tx),
@@ -67,9 +67,9 @@ pub(super) const USB: &[Row] = &[
 /// Ports of virtual machines. `rx_queue_#_drops` of virtio are frames that the guest's driver threw away; `pkts rx OOB` of vmxnet3 found no
 /// buffer of the guest.
 pub(super) const VIRTUAL: &[Row] = &[
-    ("rx_queue_#_drops", HostTooSlow, Rx),
-    ("rx#_drops", HostTooSlow, Rx),
-    ("rx_drops", HostTooSlow, Rx),
+    ("rx_queue_#_drops", DriverDropped, Rx),
+    ("rx#_drops", DriverDropped, Rx),
+    ("rx_drops", DriverDropped, Rx),
     ("rx_queue_#_xdp_drops", Filtered, Rx),
     ("tx_queue_#_xdp_tx_drops", NotSent, Tx),
     ("tx_queue_#_tx_timeouts", TxTimeout, Tx),
@@ -78,7 +78,7 @@ pub(super) const VIRTUAL: &[Row] = &[
     ("pkts rx OOB", Ring, Rx),
     ("pkts rx out of buf", Ring, Rx),
     ("pkts rx err", Sum, Rx),
-    ("drv dropped rx total", HostTooSlow, Rx),
+    ("drv dropped rx total", DriverDropped, Rx),
     ("fcs", Cable, Rx),
     ("err", Sum, Rx),
     ("rx buf alloc fail", NoMemory, Rx),

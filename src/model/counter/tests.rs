@@ -20,9 +20,9 @@ const NAMES: &[(Option<&str>, &str, Option<(Tells, Side)>)] = &[
     (Some("r8125"), "tx_aborted32", Some((Tells::Collision, Side::Tx))),
     (Some("r8125"), "rx_mac_missed", Some((Tells::Fifo, Side::Rx))),
     (Some("r8125"), "rx_tcam_dropped", Some((Tells::Filtered, Side::Rx))),
-    (Some("r8125"), "rdu", Some((Tells::Ring, Side::Rx))),
+    (Some("r8125"), "rdu", Some((Tells::HostTooSlow, Side::Rx))),
     (Some("r8125"), "rx_pause_on", Some((Tells::PauseReceived, Side::Rx))),
-    (Some("igb"), "rx_no_buffer_count", Some((Tells::Ring, Side::Rx))),
+    (Some("igb"), "rx_no_buffer_count", Some((Tells::HostTooSlow, Side::Rx))),
     (Some("igb"), "rx_queue_3_drops", Some((Tells::Ring, Side::Rx))),
     (Some("igb"), "rx_fifo_errors", Some((Tells::Ring, Side::Rx))),
     (Some("igc"), "rx_missed_errors", Some((Tells::Fifo, Side::Rx))),
@@ -68,10 +68,10 @@ const NAMES: &[(Option<&str>, &str, Option<(Tells, Side)>)] = &[
     (Some("tg3"), "dma_readq_full", Some((Tells::BusSign, Side::Tx))),
     (Some("tg3"), "rx_discards", Some((Tells::Fifo, Side::Rx))),
     (Some("tg3"), "tx_collide_15times", Some((Tells::Collision, Side::Tx))),
-    (Some("virtio_net"), "rx_queue_0_drops", Some((Tells::HostTooSlow, Side::Rx))),
+    (Some("virtio_net"), "rx_queue_0_drops", Some((Tells::DriverDropped, Side::Rx))),
     (Some("virtio_net"), "tx_queue_1_tx_timeouts", Some((Tells::TxTimeout, Side::Tx))),
     (Some("vmxnet3"), "pkts rx OOB", Some((Tells::Ring, Side::Rx))),
-    (Some("vmxnet3"), "drv dropped rx total", Some((Tells::HostTooSlow, Side::Rx))),
+    (Some("vmxnet3"), "drv dropped rx total", Some((Tells::DriverDropped, Side::Rx))),
     (Some("vmxnet3"), "   fcs", Some((Tells::Cable, Side::Rx))),
     (Some("cdc_ncm"), "tx_reason_timeout", Some((Tells::Harmless, Side::Tx))),
     (Some("rk_gmac-dwmac"), "mmc_rx_fifo_overflow", Some((Tells::Fifo, Side::Rx))),
@@ -105,7 +105,7 @@ fn the_same_name_means_another_thing_at_another_driver() {
     assert_eq!(tells("bnx2x", "rx_discards"), Some(Tells::Ring));
     assert_eq!(tells("tg3", "rx_discards"), Some(Tells::Fifo));
     assert_eq!(tells("igb", "rx_queue_0_drops"), Some(Tells::Ring));
-    assert_eq!(tells("virtio_net", "rx_queue_0_drops"), Some(Tells::HostTooSlow));
+    assert_eq!(tells("virtio_net", "rx_queue_0_drops"), Some(Tells::DriverDropped));
     assert_eq!(tells("r8169", "rx_missed_errors"), Some(Tells::Fifo));
     assert_eq!(tells("mlx5_core", "rx_missed_errors"), Some(Tells::Ring));
 }

@@ -282,3 +282,18 @@ fn what_the_log_says_of_the_bus_stands_beside_it() {
     assert_eq!(judgement.verdict.code.to_string(), "network.nic-bus");
     assert!(said(&judgement, "network.nic-bus").contains("usb 1-1: not running at top speed"), "{judgement:?}");
 }
+
+#[test]
+fn a_port_that_stood_still_is_its_drivers_fault() {
+    assert_eq!(
+        code(&slow_upload(1_000, "e1000e", &[("tx_timeout_count", 1), ("rx_crc_errors", 0)])),
+        "network.nic-driver-or-offload"
+    );
+    for (ago, severity) in [(60, Some(Severity::Warning)), (7_000, Some(Severity::Info)), (200_000, None)] {
+        let mut doc = healthy(1_000);
+        doc.link(Nas).events = log(&[(100, EventKind::TxTimeout)], 100 + ago);
+        let judgement = judge(&doc);
+        let found = judgement.findings.iter().find(|finding| finding.code.to_string() == "network.nic-driver-or-offload");
+        assert_eq!(found.map(|finding| finding.severity), severity, "{ago}");
+    }
+}

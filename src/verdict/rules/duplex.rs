@@ -6,6 +6,7 @@ use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::counter::{Meaning, Tells};
 use crate::model::link::{Duplex, InterfaceKind};
+use crate::model::link_event::{EventKind, LinkEvent};
 
 const CODE: &str = "network.half-duplex";
 
@@ -36,6 +37,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
             let collisions =
                 seen.ways.iter().filter_map(|way| way.best).find_map(|pass| counted(seen, pass, role).names(collided));
             let collisions = collisions.map(|names| format!("Collisions were counted during a pass: {names}."));
+            let assumed = |event: &&LinkEvent| event.kind == EventKind::HalfDuplexAssumed && event.interface == port.name;
+            let assumed = link.events.measured().and_then(|events| events.iter().rev().find(assumed));
+            let assumed = assumed.map(|event| format!("The kernel's log says so too: {}", event.text));
             let explains = if seen.ways.iter().any(super::super::seen::Way::gap) { Explains::Network } else { Explains::Fault };
             hits.push(
                 Hit::new(CODE, role, explains)
@@ -43,6 +47,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
                     .shows(format!("The {}'s port {} runs at half duplex.", role.title(), port.name))
                     .also(fixed)
                     .noting(collisions)
+                    .noting(assumed)
                     .advise("Turn automatic negotiation on at both sides of this cable."),
             );
         }

@@ -6,10 +6,11 @@ use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::counter::{Meaning, Tells};
-use crate::model::link_event::LinkEvent;
+use crate::model::link_event::{EventKind, LinkEvent};
 use crate::units::Elapsed;
 
 const CODE: &str = "network.link-unstable";
+const DRIVER: &str = "network.nic-driver-or-offload";
 
 pub(super) const RULES: &[Rule] = &[Rule {
     doc: RuleDoc {
@@ -26,7 +27,30 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
         return Vec::new();
     }
-    [Role::Pc, Role::Nas].into_iter().filter_map(|role| during(seen, role).or_else(|| before(seen, role))).collect()
+    let of = |role| [during(seen, role).or_else(|| before(seen, role)), hung(seen, role)];
+    [Role::Pc, Role::Nas].into_iter().flat_map(of).flatten().collect()
+}
+
+/// A port that stood still until its driver started it anew: the driver, its firmware, or the card.
+fn hung(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+    let timeout = |meaning: Meaning| meaning.tells == Tells::TxTimeout;
+    let passes = seen.ways.iter().flat_map(|way| way.single.into_iter().chain(way.multi));
+    let hit = |explains| {
+        Hit::new(DRIVER, role, explains)
+            .weight(0.82, 1)
+            .titled(format!("The {}'s port stood still and its driver had to start it anew", role.title()))
+            .advise(
+                "Update the driver and the firmware of the card; until then try it without offloads and without power saving.",
+            )
+    };
+    if let Some(names) = passes.map(|pass| counted(seen, pass, role)).find_map(|counted| counted.names(timeout)) {
+        return Some(hit(Explains::Fault).shows(format!("The transmitter stood still during a pass ({names}).")));
+    }
+    let told = |event: &&LinkEvent| matches!(event.kind, EventKind::TxTimeout | EventKind::Reset | EventKind::Overheated);
+    let event = seen.end(role).link?.events.measured()?.iter().rev().find(told)?;
+    let ago = event.before_us.filter(|ago| ago.0 <= limits::NEWS_US)?;
+    let explains = if ago.0 <= limits::FLAP_WINDOW_US { Explains::Fault } else { Explains::Info };
+    Some(hit(explains).shows(format!("The kernel's log, {} before the run: {}", span(ago), event.text)))
 }
 
 const ADVICE: &str = "Replace the cable at this end, then try another switch port; measure again once the link holds.";
