@@ -3,8 +3,8 @@
 use super::Row;
 use super::Side::{Both, Rx, Tx};
 use super::Tells::{
-    Cable, CheckSum, Collision, Fifo, Filtered, Harmless, LinkChange, LinkDown, NoMemory, NotSent, PauseReceived, PauseSent,
-    Ring, Sum, TooLong, TooShort, TxTimeout,
+    Cable, CheckSum, Collision, Fifo, Filtered, Harmless, HostTooSlow, LinkChange, LinkDown, NoMemory, NotSent, PauseReceived,
+    PauseSent, Sum, TooLong, TooShort, TxTimeout,
 };
 
 /// `struct rtnl_link_stats64`, as Documentation/networking/statistics.rst and linux/if_link.h define its fields.

@@ -14,7 +14,7 @@ const RECORDS: u32 = 1 << 20;
 /// Reading a full log of 16 MiB takes some tens of milliseconds; nobody waits longer than this for it.
 const LONGEST: Duration = Duration::from_millis(500);
 /// `SYSLOG_ACTION_READ_ALL`: the last bytes of the log, which stay in it.
-const READ_ALL: libc::c_int = 3;
+const READ_ALL: libc::c_long = 3;
 /// Of a log that is read at once, the last bytes: four times what distributions keep.
 const TEXT: usize = 4 << 20;
 
@@ -50,7 +50,7 @@ fn records(mut file: std::fs::File, each: &mut dyn FnMut(&[u8])) -> io::Result<(
 fn lines(each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let mut text = vec![0u8; TEXT];
     // SAFETY: the kernel writes at most as many bytes as it is told, and `text` has them all.
-    let length = unsafe { libc::syscall(libc::SYS_syslog, READ_ALL, text.as_mut_ptr(), TEXT as libc::c_int) };
+    let length = unsafe { libc::syscall(libc::SYS_syslog, READ_ALL, text.as_mut_ptr(), TEXT as libc::c_long) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     text.get(..length).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).for_each(each);
     Ok(())
