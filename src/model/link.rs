@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::Role;
+use super::link_event::LinkEvent;
 use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Elapsed, Mtu};
@@ -77,6 +78,9 @@ pub struct HostLink {
     /// All addresses of this host, which tell whether another port leads to the peer as well, or would be the faster one.
     #[serde(default = "absent")]
     pub addresses: Outcome<Vec<HostAddress>>,
+    /// What the kernel's log told of these interfaces since the system started, oldest first.
+    #[serde(default = "absent")]
+    pub events: Outcome<Vec<LinkEvent>>,
 }
 
 /// One address of a host, and the port that has it.
@@ -122,6 +126,7 @@ impl HostLink {
             stated_speed_bps: None,
             neighbours: Outcome::skipped("nobody listened for the switch"),
             addresses: Outcome::skipped("not asked for"),
+            events: Outcome::skipped("not asked for"),
         }
     }
 

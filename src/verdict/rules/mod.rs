@@ -35,6 +35,7 @@ mod mtu_tcp;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod overruns;
 mod own_copy;
 mod routed;
 mod server_core;
@@ -45,9 +46,12 @@ mod ssh;
 mod stack_core;
 mod stalls;
 mod tcp_window;
+mod unstable;
 
 #[cfg(test)]
 mod busy_tests;
+#[cfg(test)]
+mod counter_tests;
 #[cfg(test)]
 mod link_tests;
 #[cfg(test)]
