@@ -3,7 +3,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
-//! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what) |
+//! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what), `hash` (which port of an aggregation a frame leaves by) |
 //! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
@@ -17,6 +17,7 @@ mod collect;
 mod counters;
 mod ethtool;
 mod facts;
+mod hash;
 mod interface;
 mod kind;
 mod lacp;
@@ -36,6 +37,7 @@ pub use bond::parse as parse_bond;
 pub use cdp::decode as decode_cdp;
 pub use collect::collect;
 pub use counters::{counters, host_interface_names};
+pub use hash::{Frame, Policy, Transport, predicted_port};
 pub use lacp::decode as decode_lacp;
 pub use lldp::decode as decode_lldp;
 pub use lldpctl::from_lldpctl;
