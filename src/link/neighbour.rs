@@ -236,6 +236,7 @@ mod tests {
             stack,
             stated_speed_bps: None,
             neighbours: Outcome::skipped("not asked"),
+            flows: Outcome::skipped("nothing is aggregated"),
         }
     }
 

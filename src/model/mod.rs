@@ -7,6 +7,7 @@ pub mod finding;
 pub mod flows;
 pub mod host;
 pub mod kernel;
+pub mod lacp;
 pub mod link;
 pub mod mtu;
 pub mod nic;

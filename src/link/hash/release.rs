@@ -5,8 +5,8 @@
 //! | change | mainline | also in |
 //! |---|---|---|
 //! | addresses folded by shifts of 16 and 8, encap policies (32819dc18348) | 3.13 | |
-//! | the EtherType joins the layer 2 hash, as it stands in the frame | 3.17 | |
-//! | ports' array instead of walking the list | 3.19 | |
+//! | the EtherType joins the layer 2 hash, as it stands in the frame | 3.17 or 3.18 (not in 3.14, in 4.4) | |
+//! | an array of the usable ports instead of walking the list of all | 3.18 or 3.19 (not in 3.14, in 4.4) | |
 //! | the lowest bit is dropped (b5f862180d70), by every policy with IP addresses | 4.15 | 4.14.2 or .3, 4.9.65 or .66, 4.4.102 or .103, 3.18.84 or .85 |
 //! | `vlan+srcmac` | 5.12 | |
 //! | the EtherType as a number | 5.15 | |
@@ -76,7 +76,8 @@ struct Change {
 }
 
 const FOLDED: Change = Change { mainline: (3, 13), stable: &[] };
-const TYPE_JOINS: Change = Change { mainline: (3, 17), stable: &[] };
+/// Which of the two releases had it first is not known here.
+const TYPE_JOINS: Change = Change { mainline: (3, 18), stable: &[(3, 17, 0, NEWEST)] };
 /// Between the two patches of a series its change was taken in; which of both had it first is not known here.
 const LOWEST_DROPPED: Change =
     Change { mainline: (4, 15), stable: &[(3, 18, 84, 86), (4, 4, 102, 104), (4, 9, 65, 67), (4, 14, 2, 4)] };
@@ -148,11 +149,13 @@ pub(super) fn rules(release: &str) -> Vec<Rules> {
     all
 }
 
-/// Whether a kernel of this release keeps the usable ports in an array (3.19); none when it does not tell.
+/// Whether a kernel of this release keeps the usable ports in an array; before, it counted all ports of balance-xor and went
+/// on to the next usable one. None when the release does not tell.
 pub(super) fn has_array(release: &str) -> Option<bool> {
-    const ARRAY: Version = (3, 19, 0);
+    const SURELY_NOT_BEFORE: Version = (3, 18, 0);
+    const SURELY_SINCE: Version = (3, 19, 0);
     let (from, to) = range(release)?;
-    if from >= ARRAY { Some(true) } else { (to < ARRAY).then_some(false) }
+    if from >= SURELY_SINCE { Some(true) } else { (to < SURELY_NOT_BEFORE).then_some(false) }
 }
 
 /// The oldest and the newest mainline release whose driver a kernel of this release may have.
