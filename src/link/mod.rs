@@ -3,7 +3,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
-//! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what), `hash` (which port of an aggregation a frame leaves by) |
+//! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what), `hash` and `spread` (which port of an aggregation a connection leaves by), `team` |
 //! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
@@ -27,7 +27,9 @@ mod neighbour;
 mod route;
 #[cfg(target_os = "linux")]
 mod rtnl;
+mod spread;
 mod stack;
+mod team;
 mod tree;
 
 #[cfg(test)]
@@ -43,4 +45,6 @@ pub use lldp::decode as decode_lldp;
 pub use lldpctl::from_lldpctl;
 pub use neighbour::{LISTEN, listen, ports};
 pub use route::local_addr_towards;
+pub use spread::{Flow, Headers, check as check_flows, flows_for_all, headers, plan as plan_flows};
+pub use team::{TeamPort, TeamState, from_teamdctl};
 pub use tree::Tree;

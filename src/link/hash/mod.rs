@@ -21,3 +21,4 @@ mod tests;
 pub use frame::{Frame, Transport};
 pub use policy::Policy;
 pub use predict::predicted_port;
+pub(super) use release::has_array;

@@ -151,7 +151,7 @@ pub(super) fn rules(release: &str) -> Vec<Rules> {
 
 /// Whether a kernel of this release keeps the usable ports in an array; before, it counted all ports of balance-xor and went
 /// on to the next usable one. None when the release does not tell.
-pub(super) fn has_array(release: &str) -> Option<bool> {
+pub(in crate::link) fn has_array(release: &str) -> Option<bool> {
     const SURELY_NOT_BEFORE: Version = (3, 18, 0);
     const SURELY_SINCE: Version = (3, 19, 0);
     let (from, to) = range(release)?;
