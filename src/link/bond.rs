@@ -73,6 +73,9 @@ fn take_bond_line(bond: &mut Bond, key: &str, value: &str) {
         "Bonding Mode" => {
             let known = MODES.iter().find(|(long, _)| value.starts_with(long));
             known.map_or(value, |(_, short)| short).clone_into(&mut bond.mode);
+            // "fault-tolerance (active-backup) (fail_over_mac active)"
+            let follows = value.split_once("(fail_over_mac ").and_then(|(_, rest)| rest.split(')').next());
+            bond.settings.fail_over_mac = follows.map(str::to_owned);
         }
         // The word, then the number in parentheses.
         "Transmit Hash Policy" => bond.hash_policy = value.split_whitespace().next().map(str::to_owned),

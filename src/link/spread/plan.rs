@@ -160,8 +160,8 @@ fn walked(bond: &Bond, policy: Policy, frame: &Frame, release: &str) -> Outcome<
     let all: Vec<String> = bond.ports.iter().map(|port| port.name.clone()).collect();
     predicted_port(policy.word(), frame, release, &all).and_then(|first| {
         let from = bond.ports.iter().position(|port| port.name == first).unwrap_or(0);
-        let next = bond.ports.iter().cycle().skip(from).take(bond.ports.len());
-        let usable = next.into_iter().find(|port| choice::usable(bond, port) == Some(true));
+        let mut next = bond.ports.iter().cycle().skip(from).take(bond.ports.len());
+        let usable = next.find(|port| choice::usable(bond, port) == Some(true));
         usable
             .map_or_else(|| Outcome::skipped("no port of the aggregation is usable"), |port| Outcome::Measured(port.name.clone()))
     })

@@ -19,6 +19,8 @@ mod flow_control;
 mod hop;
 mod jumbo;
 mod lag;
+mod lag_faults;
+mod lag_ports;
 mod lane_slower;
 mod link_capability;
 mod list;
@@ -46,6 +48,8 @@ mod tcp_window;
 
 #[cfg(test)]
 mod busy_tests;
+#[cfg(test)]
+mod lag_tests;
 #[cfg(test)]
 mod mtu_tests;
 #[cfg(test)]
