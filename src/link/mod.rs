@@ -33,6 +33,8 @@ mod team;
 mod tree;
 
 #[cfg(test)]
+mod bond_tests;
+#[cfg(test)]
 mod tests;
 
 pub use bond::parse as parse_bond;

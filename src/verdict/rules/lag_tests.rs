@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::super::scenario::{Bend as _, bond, bonded, healthy, mbit};
+use super::super::seen::Seen;
 use super::lag_faults::faults;
 use super::{Hit, check_all};
 use crate::model::flows::{FlowCheck, FlowSpread, PlannedFlow, PortBytes};
@@ -10,8 +12,6 @@ use crate::model::outcome::Outcome;
 use crate::model::throughput::Pass;
 use crate::model::{Direction, Document, Role};
 use crate::units::BitRate;
-use crate::verdict::scenario::{bond, bonded, healthy, mbit};
-use crate::verdict::seen::Seen;
 
 fn lag_hits(doc: &Document) -> Vec<Hit> {
     let seen = Seen::new(doc);
@@ -205,7 +205,7 @@ fn what_the_switch_says_of_its_port_is_held_against_the_aggregation() {
     ] {
         let mut doc = healthy(1_000);
         doc.link(Role::Nas).neighbours = Outcome::Measured(vec![heard.clone()]);
-        let found = faults(&two(mode, |_| {}), Some(doc.link(Role::Nas)));
+        let found = faults(&two(mode, |_| {}), Some(&*doc.link(Role::Nas)));
         assert_eq!(found.len(), usize::from(said.is_some()), "{name}: {found:?}");
         assert!(said.is_none_or(|part| found[0].contains(part)), "{name}: {found:?}");
     }
@@ -217,10 +217,10 @@ fn different_devices_at_the_cables_tell_why_only_one_aggregator_works() {
     let apart = two("802.3ad", |bond| bond.ports[1].aggregator = Some(2));
     let mut doc = healthy(1_000);
     doc.link(Role::Nas).neighbours = Outcome::Measured(vec![device("eth0", "left"), device("eth1", "right")]);
-    let found = faults(&apart, Some(doc.link(Role::Nas)));
+    let found = faults(&apart, Some(&*doc.link(Role::Nas)));
     assert!(found[0].contains("different devices (left, right)"), "{found:?}");
     // One aggregator over two devices is what a pair that acts as one gives.
-    assert!(faults(&two("802.3ad", |_| {}), Some(doc.link(Role::Nas))).is_empty());
+    assert!(faults(&two("802.3ad", |_| {}), Some(&*doc.link(Role::Nas))).is_empty());
 }
 
 #[test]
