@@ -221,7 +221,7 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
                     BondAdInfo::PartnerMac(mac) => bond.partner_mac = Some(mac),
                     BondAdInfo::ActorKey(key) => bond.actor_key = Some(key),
                     BondAdInfo::PartnerKey(key) => bond.partner_key = Some(key),
-                    BondAdInfo::Other(_) => {}
+                    _ => {}
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The hash over the headers of one frame.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::policy::Policy;
 use super::release::{Folding, LowestBit, Ports, Rules, TypeWord};
@@ -61,12 +61,13 @@ impl ByteOrder {
 fn address(ip: IpAddr, order: ByteOrder) -> u32 {
     match ip {
         IpAddr::V4(v4) => order.number(v4.octets()),
-        IpAddr::V6(v6) => words(&v6.octets(), order).fold(0, |hash, word| hash ^ word),
+        IpAddr::V6(v6) => words(v6, order).into_iter().fold(0, |hash, word| hash ^ word),
     }
 }
 
-fn words(octets: &[u8; 16], order: ByteOrder) -> impl Iterator<Item = u32> {
-    octets.as_chunks::<4>().0.iter().map(move |word| order.number(*word))
+fn words(address: Ipv6Addr, order: ByteOrder) -> [u32; 4] {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = address.octets();
+    [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]].map(|word| order.number(word))
 }
 
 /// The last bytes of both MAC addresses.
@@ -131,7 +132,7 @@ fn old(policy: Policy, frame: &Frame, order: ByteOrder) -> u32 {
     let macs = if policy.tells_connections_apart() { 0 } else { macs(frame) };
     match (frame.local.ip(), frame.remote.ip()) {
         (IpAddr::V6(local), IpAddr::V6(remote)) => {
-            let both = words(&local.octets(), order).zip(words(&remote.octets(), order)).skip(1);
+            let both = words(local, order).into_iter().zip(words(remote, order)).skip(1);
             let hash = both.fold(ports, |hash, (from, to)| hash ^ from ^ to);
             hash ^ (hash >> 24) ^ (hash >> 16) ^ (hash >> 8) ^ macs
         }
