@@ -148,7 +148,7 @@ fn sysfs_gives_the_order_where_netlink_gives_the_ports() {
 mod netlink {
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-    use netlink_packet_core::{NetlinkMessage, NetlinkSerializable as _};
+    use netlink_packet_core::NetlinkMessage;
     use netlink_packet_route::link::{
         BondAdInfo, BondAdSelect, BondFailOverMac, BondLacpRate, BondMode, InfoBond, InfoBondPort, InfoData, InfoKind,
         InfoPortData, InfoPortKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage,
