@@ -44,11 +44,15 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
         neighbours: Outcome::skipped(NOBODY_LISTENED),
         addresses: whole::addresses(tree, &tables.rows),
         events,
+        flows: Outcome::skipped(NO_FLOWS),
     })
 }
 
 /// Devices speak only every 30 s.
 pub(super) const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
+
+/// The ports of connections are known only when they are open.
+const NO_FLOWS: &str = "no connection of this run was open yet whose port of an aggregation could be told";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod flows;
 pub mod host;
 pub mod kernel;
+pub mod lacp;
 pub mod link;
 pub mod link_event;
 pub mod mtu;

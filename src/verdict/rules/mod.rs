@@ -20,6 +20,8 @@ mod flow_control;
 mod hop;
 mod jumbo;
 mod lag;
+mod lag_faults;
+mod lag_ports;
 mod lane_slower;
 mod link_capability;
 mod link_outcomes;
@@ -52,6 +54,8 @@ mod unstable;
 mod busy_tests;
 #[cfg(test)]
 mod counter_tests;
+#[cfg(test)]
+mod lag_tests;
 #[cfg(test)]
 mod link_tests;
 #[cfg(test)]
