@@ -161,7 +161,7 @@ impl Log {
         // A bridge above the port tells of all that is below it: only where it names nobody else.
         let above = |owner: &&Owner| {
             let is_above = |word: &&str| owner.above.iter().any(|place| place == *word);
-            words.iter().any(|word| is_above(word)) && words.iter().filter(|word| is_address(word)).all(|word| is_above(word))
+            words.iter().any(&is_above) && words.iter().filter(|word| is_address(word)).all(is_above)
         };
         if let Some(owner) = self.owners.iter().find(|owner| about_bus(kind) && above(owner)) {
             return Some(owner.name.clone());
