@@ -65,6 +65,7 @@ fn kinds(link: &HostLink) -> Vec<EventKind> {
     link.events.measured().unwrap().iter().map(|event| event.kind).collect()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "speeds stand in options where they are compared")]
 const fn mbit(mbit: u64) -> Option<BitRate> {
     Some(BitRate::from_mbit(mbit))
 }

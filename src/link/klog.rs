@@ -41,7 +41,9 @@ pub fn events(stack: &[Interface], tree: &Tree) -> Outcome<Vec<LinkEvent>> {
     let mut log = Log { owners, events: VecDeque::new(), now: None };
     if !tree.is_system() {
         let Ok(text) = tree.read("/dev/kmsg") else { return Outcome::skipped("the recording holds no log of the kernel") };
-        text.lines().for_each(|line| log.record(line.as_bytes()));
+        for line in text.lines() {
+            log.record(line.as_bytes());
+        }
         return Outcome::Measured(log.events.into());
     }
     if !tree.is_live() {
@@ -159,7 +161,7 @@ impl Log {
         // A bridge above the port tells of all that is below it: only where it names nobody else.
         let above = |owner: &&Owner| {
             let is_above = |word: &&str| owner.above.iter().any(|place| place == *word);
-            words.iter().any(|word| is_above(&word)) && words.iter().filter(|word| is_address(word)).all(|word| is_above(&word))
+            words.iter().any(&is_above) && words.iter().filter(|word| is_address(word)).all(is_above)
         };
         if let Some(owner) = self.owners.iter().find(|owner| about_bus(kind) && above(owner)) {
             return Some(owner.name.clone());

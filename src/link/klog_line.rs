@@ -197,7 +197,7 @@ fn link(text: &str) -> Option<EventKind> {
     if let Some((_, change)) = text.split_once("link change old ") {
         let new = change.split_once(" new ").map(|(_, new)| new.trim());
         let mbit: u64 = new?.split_whitespace().next()?.parse().ok()?;
-        return Some(if mbit == 0 { EventKind::Down } else { EventKind::Up(Some(BitRate::from_mbit(mbit)).filter(plausible)) });
+        return Some(if mbit == 0 { EventKind::Down } else { EventKind::Up(plausible(BitRate::from_mbit(mbit))) });
     }
     if DOWN.iter().any(|word| text.contains(word)) {
         return Some(EventKind::Down);
@@ -206,8 +206,8 @@ fn link(text: &str) -> Option<EventKind> {
 }
 
 /// A rate that an Ethernet port can have.
-fn plausible(rate: &BitRate) -> bool {
-    (10_000_000..=800_000_000_000).contains(&rate.0)
+fn plausible(rate: BitRate) -> Option<BitRate> {
+    (10_000_000..=800_000_000_000).contains(&rate.0).then_some(rate)
 }
 
 /// The first speed of a text: `1gbps/full`, `1000 mbps`, `10 gbps`, `2.5gbps`, `4.000 gb/s`.
@@ -223,7 +223,7 @@ fn speed(text: &str) -> Option<BitRate> {
             _ => continue,
         };
         if let Ok(number) = number.parse::<f64>() {
-            return Some(BitRate((number * mega) as u64)).filter(plausible);
+            return plausible(BitRate((number * mega) as u64));
         }
     }
     None

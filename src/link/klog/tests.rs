@@ -8,6 +8,7 @@ use crate::units::BitRate;
 
 const UP: EventKind = EventKind::Up(None);
 
+#[expect(clippy::unnecessary_wraps, reason = "speeds stand in options where they are compared")]
 const fn mbit(mbit: u64) -> Option<BitRate> {
     Some(BitRate::from_mbit(mbit))
 }
@@ -154,7 +155,9 @@ fn owner_of(name: &str, device: &str, above: &[&str]) -> Owner {
 
 fn log(owners: Vec<Owner>, lines: &[&str]) -> Vec<(String, EventKind)> {
     let mut log = Log { owners, events: VecDeque::new(), now: None };
-    lines.iter().for_each(|line| log.record(line.as_bytes()));
+    for line in lines {
+        log.record(line.as_bytes());
+    }
     log.events.into_iter().map(|event| (event.interface, event.kind)).collect()
 }
 
@@ -218,7 +221,9 @@ fn a_line_belongs_to_the_port_that_it_is_about_and_to_no_other() {
 fn a_flood_of_lines_keeps_the_last_ones() {
     let lines: Vec<String> = (0..1000).map(|at| format!("[{at:5}.000000] bna: eth0 link down")).collect();
     let mut log = Log { owners: vec![owner_of("eth0", "", &[])], events: VecDeque::new(), now: Some(Duration::from_secs(1_001)) };
-    lines.iter().for_each(|line| log.record(line.as_bytes()));
+    for line in &lines {
+        log.record(line.as_bytes());
+    }
     assert_eq!(log.events.len(), MOST);
     let last = log.events.back().unwrap();
     assert_eq!((last.at_us, last.before_us), (Some(Elapsed(999_000_000)), Some(Elapsed(2_000_000))));

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use super::*;
 
 /// A driver, a name as `ethtool -S` prints it, and its meaning; none: not known.
-const NAMES: &[(Option<&str>, &str, Option<(Tells, Side)>)] = &[
+type Known = (Option<&'static str>, &'static str, Option<(Tells, Side)>);
+
+const NAMES: &[Known] = &[
     (None, "rx_crc_errors", Some((Tells::Cable, Side::Rx))),
     (None, "rx_dropped", Some((Tells::Sum, Side::Rx))),
     (None, "rx_missed_errors", Some((Tells::Fifo, Side::Rx))),

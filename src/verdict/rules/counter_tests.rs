@@ -100,7 +100,7 @@ fn pauses_name_who_asked_whom() {
     driver(&mut doc, Pc, "mlx5_core");
     doc.rate(Upload, 6_000);
     doc.passes(Upload, |pass| {
-        pass.counters_pc = counters(&[("rx_pause_ctrl_phy", 90_000), ("rx_global_pause_duration", 9_000_000)])
+        pass.counters_pc = counters(&[("rx_pause_ctrl_phy", 90_000), ("rx_global_pause_duration", 9_000_000)]);
     });
     let heard = Neighbour { interface: "eth0".into(), system: Some("core-switch".into()), ..Neighbour::default() };
     doc.link(Pc).neighbours = Outcome::Measured(vec![heard]);

@@ -44,12 +44,12 @@ pub(super) fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let (from, to) = (direction.sender(), direction.receiver());
     let (at_sender, at_receiver) = (counted(seen, pass, from), counted(seen, pass, to));
     let (asked, asks) = (at_sender.most(received), at_receiver.most(sent));
-    let named = |counters: Option<String>| counters.map(|names| format!(" ({names})")).unwrap_or_default();
+    let in_brackets = |counters: Option<String>| counters.map(|names| format!(" ({names})")).unwrap_or_default();
     let (place, evidence) = if enough(asks) {
-        let names = named(at_receiver.names(sent));
+        let names = in_brackets(at_receiver.names(sent));
         (Where::from(to), format!("{}: the {} sent {asks} pause frames during the pass{names}.", direction.arrow(), to.title()))
     } else if enough(asked) {
-        let (names, who) = (named(at_sender.names(received)), partner(seen, from));
+        let (names, who) = (in_brackets(at_sender.names(received)), partner(seen, from));
         (
             Where::Path,
             format!("{}: the {} was paused {asked} times during the pass{names}, by {who}.", direction.arrow(), from.title()),

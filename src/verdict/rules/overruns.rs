@@ -60,12 +60,8 @@ fn overrun(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
 
 /// What says that the port's bus may sleep.
 fn sleeping(seen: &Seen<'_>, role: Role) -> Option<String> {
-    let port = seen.end(role).port()?;
-    let part = port
-        .bus
-        .measured()?
-        .way
-        .iter()
-        .find(|part| part.aspm.as_deref().is_some_and(|state| state.contains("L0s") || state.contains("L1")))?;
+    let way = &seen.end(role).port()?.bus.measured()?.way;
+    let sleeps = |state: &str| state.contains("L0s") || state.contains("L1");
+    let part = way.iter().find(|part| part.aspm.as_deref().is_some_and(sleeps))?;
     Some(format!("Power saving of the bus is on at {} ({}).", part.place, part.aspm.as_deref().unwrap_or_default()))
 }
