@@ -109,7 +109,7 @@ fn link(registers: &[u8]) -> State {
     const EXPRESS: u8 = 0x10;
     let byte = |at: usize| registers.get(at).copied();
     let none = State::default();
-    if !half(registers, 6).map(u16::from_le).is_some_and(|status| status & HAS_LIST != 0) {
+    if half(registers, 6).map(u16::from_le).is_none_or(|status| status & HAS_LIST == 0) {
         return none;
     }
     // The list has at most 48 places of four bytes; a ring of pointers ends with the count.

@@ -65,14 +65,17 @@ pub(super) fn is_denied(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| NOT_PERMITTED.contains(&number))
 }
 
+/// Reads one value from a reply or a structure; none when it is not in there.
+type Decode<T> = fn(&[u8]) -> Option<T>;
+
 /// How one fact is asked for by both ways.
 pub(super) struct Way<T> {
     /// What it is, in words: "flow control".
     pub what: &'static str,
     /// The question of netlink and the decoder of its reply.
-    pub netlink: (Question, fn(&[u8]) -> Option<T>),
+    pub netlink: (Question, Decode<T>),
     /// The command of the ioctl and the decoder of its structure.
-    pub ioctl: (u32, fn(&[u8]) -> Option<T>),
+    pub ioctl: (u32, Decode<T>),
 }
 
 impl Port {
@@ -97,7 +100,9 @@ impl Port {
     pub(super) const fn why_nobody(&self) -> Option<&'static str> {
         match self.answers {
             Answers::Nobody(why) => Some(why),
-            _ => None,
+            Answers::Kernel(_) => None,
+            #[cfg(test)]
+            Answers::Recorded(_) => None,
         }
     }
 

@@ -158,9 +158,12 @@ const WORDS: usize = 127;
 pub(in crate::link) struct Mask(Vec<u32>);
 
 impl Mask {
-    /// From the kernel's words, lowest bits first; what is beyond any kernel's is left out.
+    /// From the kernel's words, lowest bits first; what is beyond any kernel's is left out, so are empty words at the end.
     pub(in crate::link) fn new(mut words: Vec<u32>) -> Self {
         words.truncate(WORDS);
+        while words.last() == Some(&0) {
+            words.pop();
+        }
         Self(words)
     }
 
@@ -183,7 +186,7 @@ impl Mask {
 
     /// Whether nothing is in it.
     pub(in crate::link) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.0.is_empty()
     }
 
     fn bits(&self) -> impl Iterator<Item = usize> {

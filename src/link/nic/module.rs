@@ -101,9 +101,9 @@ fn is_copper_part(part: &str) -> bool {
 }
 
 /// The words for the bits that are set, the lowest first.
-fn words(byte: u8, names: [&str; 8]) -> impl Iterator<Item = String> {
-    let named = (0..8).zip(names).filter(move |(bit, name)| byte >> bit & 1 == 1 && !name.is_empty());
-    named.map(|(_, name)| name.to_owned())
+fn words(byte: u8, all: [&str; 8]) -> impl Iterator<Item = String> {
+    let set = (0..8).zip(all).filter(move |(bit, word)| byte >> bit & 1 == 1 && !word.is_empty());
+    set.map(|(_, word)| word.to_owned())
 }
 
 /// A nominal rate in units of 100 Mbit/s; 255 refers to a finer field in units of 250 Mbit/s; 0 is not stated.

@@ -79,7 +79,10 @@ fn verbose(kind: u16, value: &[usize], mask: Option<&[usize]>) -> Vec<u8> {
 /// Twisted pair of 100M to 10G: supported, without 5G.
 const COPPER: [usize; 9] = [3, 5, 6, 7, 12, 13, 14, 47, 48];
 
-fn modes_reply(set: fn(u16, &[usize], Option<&[usize]>) -> Vec<u8>) -> Vec<u8> {
+/// How a set of bits is written: its attribute, its bits, and its mask.
+type Write = fn(u16, &[usize], Option<&[usize]>) -> Vec<u8>;
+
+fn modes_reply(set: Write) -> Vec<u8> {
     reply(&[
         byte(2, 1),
         set(3, &[3, 5, 6, 7, 13, 47], Some(&COPPER)),
@@ -95,7 +98,7 @@ fn mbit(speeds: &[BitRate]) -> Vec<u64> {
 
 #[test]
 fn modes_are_read_from_both_forms_of_sets() {
-    for set in [set, verbose] {
+    for set in [set as Write, verbose] {
         let found = netlink::modes(&modes_reply(set)).unwrap();
         assert_eq!(mbit(&found.modes.supported_bps), [100, 1000, 2500, 5000, 10_000]);
         assert_eq!(mbit(&found.modes.advertised_bps), [100, 1000, 2500]);
@@ -566,6 +569,89 @@ fn trees_tell_queues_and_interrupts_without_anybody_to_ask() {
     assert!(hidden.tx_queues.why().is_some() && hidden.interrupts.why().is_some());
 }
 
+/// Recorded machines: the description of the bus, its rate in Mbit/s, and each part: place, words, Mbit/s (0: not believed or
+/// not told), power management.
+#[cfg(unix)]
+const WAYS: [(&str, &str, Option<u64>, &[&str]); 12] = [
+    (
+        "pcie_narrow_bridge.tree",
+        "PCIe 5.0 GT/s x8; slowest part PCIe 8.0 GT/s x1 at 0000:03:00.0",
+        Some(7876),
+        &[
+            "0000:05:00.0 PCIe 5.0 GT/s x8 32000 off",
+            "0000:04:02.0 PCIe 5.0 GT/s x8 32000 ?",
+            "0000:03:00.0 PCIe 8.0 GT/s x1 7876 ?",
+            "0000:00:1b.0 PCIe 8.0 GT/s x1 7876 ?",
+        ],
+    ),
+    (
+        "aqc107_x1.tree",
+        "PCIe 8.0 GT/s x1; the card can do 8.0 GT/s x4",
+        Some(7876),
+        &["0000:01:00.0 PCIe 8.0 GT/s x1 7876 ?", "0000:00:1c.4 PCIe 8.0 GT/s x1 7876 ?"],
+    ),
+    (
+        "igc_aspm_l1.tree",
+        "PCIe 5.0 GT/s x1",
+        Some(4000),
+        &["0000:02:00.0 PCIe 5.0 GT/s x1 4000 L1, L1.1", "0000:00:1d.0 PCIe 5.0 GT/s x1 4000 ?"],
+    ),
+    (
+        "old_kernel_root.tree",
+        "PCIe 5.0 GT/s x1; the card can do 8.0 GT/s x4",
+        Some(4000),
+        &["0000:02:00.0 PCIe 5.0 GT/s x1 4000 L1", "0000:00:1c.0 PCIe 5.0 GT/s x1 4000 L1"],
+    ),
+    (
+        "old_kernel_user.tree",
+        "pci; kernels before 4.13 show the link of a card to root only; run weaklink as root",
+        None,
+        &["0000:02:00.0 PCI, whose link only root may see 0 ?", "0000:00:1c.0 PCI, whose link only root may see 0 ?"],
+    ),
+    (
+        "usb_aqc111.tree",
+        "USB 5000 Mbit/s",
+        Some(5000),
+        &["2-4 USB 5000 Mbit/s 5000 ?", "usb2 USB 5000 Mbit/s 5000 ?", "0000:00:14.0 PCI without a link of its own 0 ?"],
+    ),
+    (
+        "usb_behind_480_hub.tree",
+        "USB 480 Mbit/s; the adapter calls itself USB 2.10, as USB 3 devices do in a USB 2 socket",
+        Some(480),
+        &[
+            "5-1.2 USB 480 Mbit/s 480 ?",
+            "5-1 USB 480 Mbit/s 480 ?",
+            "usb5 USB 480 Mbit/s 480 ?",
+            "0000:00:14.0 PCI without a link of its own 0 ?",
+        ],
+    ),
+    ("soc.tree", "platform; part of the chip (SoC): no bus limits it", None, &[]),
+    (
+        "dsa.tree",
+        "mdio_bus; a port of a switch chip: all of its ports share the chip's one line to the processor, whose rate is not told here",
+        None,
+        &[],
+    ),
+    (
+        "hv_netvsc.tree",
+        "vmbus (virtual machine), hv_netvsc, the card that Hyper-V makes up: no bus limits it, the host's card and CPU do",
+        None,
+        &[],
+    ),
+    (
+        "vmxnet3.tree",
+        "pci (virtual machine), vmxnet3, the card that VMware makes up: no bus limits it, the host's card and CPU do",
+        None,
+        &[],
+    ),
+    (
+        "virtio.tree",
+        "virtio (virtual machine), virtio, the card that KVM and QEMU make up: no bus limits it, the host's card and CPU do",
+        None,
+        &[],
+    ),
+];
+
 #[test]
 #[cfg(unix)]
 fn the_whole_way_to_the_root_is_told() {
@@ -578,85 +664,7 @@ fn the_whole_way_to_the_root_is_told() {
         });
         (bus.description.clone(), bus.rate_bps.as_ref().map(|fact| fact.value.0 / 1_000_000), parts.collect::<Vec<_>>())
     };
-    for (name, description, rate, parts) in [
-        (
-            "pcie_narrow_bridge.tree",
-            "PCIe 5.0 GT/s x8; slowest part PCIe 8.0 GT/s x1 at 0000:03:00.0",
-            Some(7876),
-            &[
-                "0000:05:00.0 PCIe 5.0 GT/s x8 32000 off",
-                "0000:04:02.0 PCIe 5.0 GT/s x8 32000 ?",
-                "0000:03:00.0 PCIe 8.0 GT/s x1 7876 ?",
-                "0000:00:1b.0 PCIe 8.0 GT/s x1 7876 ?",
-            ][..],
-        ),
-        (
-            "aqc107_x1.tree",
-            "PCIe 8.0 GT/s x1; the card can do 8.0 GT/s x4",
-            Some(7876),
-            &["0000:01:00.0 PCIe 8.0 GT/s x1 7876 ?", "0000:00:1c.4 PCIe 8.0 GT/s x1 7876 ?"],
-        ),
-        (
-            "igc_aspm_l1.tree",
-            "PCIe 5.0 GT/s x1",
-            Some(4000),
-            &["0000:02:00.0 PCIe 5.0 GT/s x1 4000 L1, L1.1", "0000:00:1d.0 PCIe 5.0 GT/s x1 4000 ?"],
-        ),
-        (
-            "old_kernel_root.tree",
-            "PCIe 5.0 GT/s x1; the card can do 8.0 GT/s x4",
-            Some(4000),
-            &["0000:02:00.0 PCIe 5.0 GT/s x1 4000 L1", "0000:00:1c.0 PCIe 5.0 GT/s x1 4000 L1"],
-        ),
-        (
-            "old_kernel_user.tree",
-            "pci; kernels before 4.13 show the link of a card to root only; run weaklink as root",
-            None,
-            &["0000:02:00.0 PCI, whose link only root may see 0 ?", "0000:00:1c.0 PCI, whose link only root may see 0 ?"],
-        ),
-        (
-            "usb_aqc111.tree",
-            "USB 5000 Mbit/s",
-            Some(5000),
-            &["2-4 USB 5000 Mbit/s 5000 ?", "usb2 USB 5000 Mbit/s 5000 ?", "0000:00:14.0 PCI without a link of its own 0 ?"],
-        ),
-        (
-            "usb_behind_480_hub.tree",
-            "USB 480 Mbit/s; the adapter calls itself USB 2.10, as USB 3 devices do in a USB 2 socket",
-            Some(480),
-            &[
-                "5-1.2 USB 480 Mbit/s 480 ?",
-                "5-1 USB 480 Mbit/s 480 ?",
-                "usb5 USB 480 Mbit/s 480 ?",
-                "0000:00:14.0 PCI without a link of its own 0 ?",
-            ],
-        ),
-        ("soc.tree", "platform; part of the chip (SoC): no bus limits it", None, &[]),
-        (
-            "dsa.tree",
-            "mdio_bus; a port of a switch chip: all of its ports share the chip's one line to the processor, whose rate is not told here",
-            None,
-            &[],
-        ),
-        (
-            "hv_netvsc.tree",
-            "vmbus (virtual machine), hv_netvsc, the card that Hyper-V makes up: no bus limits it, the host's card and CPU do",
-            None,
-            &[],
-        ),
-        (
-            "vmxnet3.tree",
-            "pci (virtual machine), vmxnet3, the card that VMware makes up: no bus limits it, the host's card and CPU do",
-            None,
-            &[],
-        ),
-        (
-            "virtio.tree",
-            "virtio (virtual machine), virtio, the card that KVM and QEMU make up: no bus limits it, the host's card and CPU do",
-            None,
-            &[],
-        ),
-    ] {
+    for (name, description, rate, parts) in WAYS {
         let (found, limit, way) = way(name);
         assert_eq!(
             (found.as_str(), limit, way),
