@@ -2,9 +2,9 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, `klog_line` (the kernel's log), the parsers of `/proc` in `route` and `counters` |
+//! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `pcie`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, `klog_line` (the kernel's log), the parsers of `/proc` in `route` and `counters`, those of `nic` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what), `hash` and `spread` (which port of an aggregation a connection leaves by), `team` |
-//! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `whole` (all ports and addresses of the host), `neighbour` (hears the switch), `klog` (reads the kernel's log) |
+//! | shell | `tree` (files below a root), `bus`, `nic` (port, PHY and driver), `interface` (all facts of one), `collect` (all joined), `whole` (all ports and addresses of the host), `neighbour` (hears the switch), `klog` (reads the kernel's log) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
 //! container or another system lacks costs the fact, with the reason, and nothing else. Files are read below
@@ -26,6 +26,8 @@ mod lacp;
 mod lldp;
 mod lldpctl;
 mod neighbour;
+mod nic;
+mod pcie;
 mod route;
 #[cfg(target_os = "linux")]
 mod rtnl;
