@@ -128,8 +128,7 @@ pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View
     let heads = [title, format!("{up} alone"), "together".to_owned(), format!("{down} alone"), "together".to_owned()];
     let mut table = Table { header: heads.to_vec(), rows: Vec::new() };
     for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
-        let own = u32::try_from(number) == Ok(all.own);
-        let mut row = vec![format!("{}{}", member.address, if own { " (this PC)" } else { "" })];
+        let mut row = vec![all.title(number)];
         for direction in Direction::BOTH {
             let (alone, together) = (member.alone.of(direction), member.together.of(direction));
             row.push(alone.map(|rate| rate.to_string()).unwrap_or_default());

@@ -3,7 +3,7 @@
 use super::limits;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::rates_answer;
+use super::{rates_asked, rates_compared};
 use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
@@ -28,7 +28,8 @@ pub fn judge(document: &Document) -> Judgement {
     let seen = Seen::new(document);
     let hits = check_all(&seen);
     let answers = Direction::BOTH.map(|direction| Answer::new(&seen, direction, &hits));
-    let (mut verdict, chosen) = decide(&seen, &hits, &answers);
+    let (verdict, chosen) = decide(&seen, &hits, &answers);
+    let mut verdict = rates_compared::with_comparison(&seen, verdict);
     verdict.confidence = verdict.confidence.min(rank::at_most(&seen, &hits, chosen.and_then(|at| hits.get(at))));
     let findings = findings(&hits, &answers, &verdict, chosen);
     Judgement { findings, verdict }
@@ -52,7 +53,7 @@ fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Opt
     if let Some(found) = rank::impossible(seen) {
         return (sentence::impossible(seen, found), None);
     }
-    if let Some(verdict) = rates_answer::own_limit(seen, hits) {
+    if let Some(verdict) = rates_asked::own_limit(seen, hits) {
         return (verdict, None);
     }
     let cause = leading(answers, hits);
