@@ -18,7 +18,7 @@ pub(super) const FIRST_MEMBERS: usize = 8;
 
 /// What each congestion control gave.
 pub(super) fn congestion(section: &ThroughputSection, view: &mut View) {
-    let mut table = Table::new(&["congestion control", "asked for", "goodput", "sent again", "RTT under load"]);
+    let mut table = Table::new(&["control", "asked for", "goodput", "sent again", "loaded RTT"]);
     for trial in section.congestion.measured().into_iter().flatten() {
         let pass = trial.pass.measured();
         let ran = pass.and_then(|pass| pass.method.congestion.clone());
@@ -84,7 +84,7 @@ pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
         let title = format!("UDP {}", way.arrow());
         let mut table =
-            Table::new(&[&title, "arrived", "lost by the network", "by the receiver", "jitter", "queue, median", "at 99 %"]);
+            Table::new(&[&title, "arrived", "lost", "receiver", "jitter", "queue", "at 99 %"]);
         table.rows.extend(udp.passes.iter().map(pass_row));
         view.table(table);
         let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
@@ -97,6 +97,12 @@ pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
         let odd: Vec<_> = odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
         let ways = format!("{} bytes of payload each, sent by {}, received by {}", udp.datagram_bytes, udp.send, udp.receive);
         view.facts(vec![("datagrams".to_owned(), ways), ("out of order".to_owned(), odd.join(" · "))]);
+    }
+    if directions(section).next().is_some() {
+        view.note(
+            Tone::Plain,
+            "lost: by the network. receiver: dropped by the receiver's own kernel. queue: the wait on the way, median and at 99 %.",
+        );
     }
 }
 
