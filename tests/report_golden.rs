@@ -71,7 +71,8 @@ fn the_sample_files_are_what_the_builder_makes() {
 #[test]
 fn verdict_ladder_and_findings_stand_on_the_first_screen() {
     for (name, document) in samples::all() {
-        let text = render(&document, Format::Text, &Style { color: false, width: 80, unicode: true, trace: false, details: true });
+        let text =
+            render(&document, Format::Text, &Style { color: false, width: 80, unicode: true, trace: false, details: true });
         let first = text.lines().position(|line| line.starts_with("──")).unwrap();
         assert!(first <= 30, "{name}: {first} lines");
     }
@@ -87,7 +88,8 @@ fn raw_rates_are_one_screen_unless_details_are_wanted_and_each_finding_stands_on
             assert!(!first.contains("── ") && first.contains("--details"), "{name}: {first}");
             for finding in &document.findings {
                 let head = format!("{} · ", finding.code);
-                let count = |text: &str| text.lines().filter(|line| line.contains(&head) && !line.starts_with("  network")).count();
+                let count =
+                    |text: &str| text.lines().filter(|line| line.contains(&head) && !line.starts_with("  network")).count();
                 assert_eq!((count(&first), count(&all)), (1, 1), "{name}: {head}");
             }
             let rates = first.lines().position(|line| line.trim_start().starts_with("direction"));
@@ -134,7 +136,11 @@ fn a_lane_that_was_asked_for_and_failed_is_told_on_the_first_screen() {
 fn the_text_ends_with_the_verdict_and_a_ticket_does_not() {
     for (name, document) in samples::all() {
         let verdict = document.verdict.as_ref().unwrap();
-        let text = flat(&render(&document, Format::Text, &Style { color: false, width: 60, unicode: true, trace: false, details: true }));
+        let text = flat(&render(
+            &document,
+            Format::Text,
+            &Style { color: false, width: 60, unicode: true, trace: false, details: true },
+        ));
         assert!(text.ends_with(&verdict.code.to_string()), "{name}: {text}");
         let last = text.rsplit_once("Verdict ").unwrap().1;
         assert!(last.contains(&flat(verdict.sentence.split_inclusive(". ").next().unwrap())), "{name}: {last}");

@@ -138,8 +138,14 @@ fn several_congestion_controls_are_compared_and_what_ran_is_told() {
     for trial in &trials[..2] {
         assert!(goodput(&trial["pass"]) > 0);
     }
-    assert_eq!(section["upload"]["single"]["measured"]["method"]["congestion"], "cubic", "the first one stands for its direction");
-    assert!(section["both"]["measured"].is_null() && section["upload"]["multi"]["measured"].is_null(), "nothing else is measured");
+    assert_eq!(
+        section["upload"]["single"]["measured"]["method"]["congestion"], "cubic",
+        "the first one stands for its direction"
+    );
+    assert!(
+        section["both"]["measured"].is_null() && section["upload"]["multi"]["measured"].is_null(),
+        "nothing else is measured"
+    );
     assert!(err.contains("PC → NAS, 1 stream, reno"), "the lines name what is compared: {err}");
     if cfg!(target_os = "linux") {
         assert!(trials[2]["pass"]["measured"].is_null(), "it did not run");

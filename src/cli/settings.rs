@@ -320,7 +320,9 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
     if let Some(name) = args.congestion.iter().find(|name| !named(name)) {
         return Err(unusable(format!("--congestion {name:?} is no name of a congestion control, such as cubic or bbr")));
     }
-    if let Some(twice) = args.congestion.iter().enumerate().find(|(at, name)| args.congestion.iter().take(*at).any(|other| other == *name)) {
+    if let Some(twice) =
+        args.congestion.iter().enumerate().find(|(at, name)| args.congestion.iter().take(*at).any(|other| other == *name))
+    {
         return Err(unusable(format!("--congestion names {} twice", twice.1)));
     }
     if args.both && args.congestion.len() > 1 {

@@ -2,8 +2,8 @@
 
 use super::machines::{ENDS, cell};
 use super::network::{rtt_words, sent_again};
-use super::{ladder, rates_more};
 use super::view::{Table, Tone, View, percent};
+use super::{ladder, rates_more};
 use crate::model::cpu::{CpuWindow, rate_per_core};
 use crate::model::kernel::{Ended, LimitShares, MethodTrial, Shape, ThreadCost};
 use crate::model::throughput::{DirectionThroughput, Pass, RttSummary, SocketFacts, TcpStats, ThroughputSection};
@@ -53,7 +53,7 @@ fn row(document: &Document, direction: Direction, pass: &Pass, beside: &str) -> 
         share.map(|wire| percent(pass.goodput_bps.as_f64() / wire.as_f64())).unwrap_or_default(),
         pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
         pass.sender.measured().and_then(|stats| share_again(stats)).unwrap_or_default(),
-        if costs == [None, None] { String::new() } else { costs.map(cost).join("+") },
+        if costs.iter().all(Option::is_none) { String::new() } else { costs.map(cost).join("+") },
     ]
 }
 

@@ -83,8 +83,7 @@ fn loss_words(udp: &UdpDirection) -> String {
 pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
         let title = format!("UDP {}", way.arrow());
-        let mut table =
-            Table::new(&[&title, "arrived", "lost", "receiver", "jitter", "queue", "at 99 %"]);
+        let mut table = Table::new(&[&title, "arrived", "lost", "receiver", "jitter", "queue", "at 99 %"]);
         table.rows.extend(udp.passes.iter().map(pass_row));
         view.table(table);
         let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
@@ -156,7 +155,7 @@ pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View
     }
     let more = all.members.len().saturating_sub(most);
     if more > 0 {
-        view.note(Tone::Plain, format!("{more} more PCs below."));
+        view.note(Tone::Plain, format!("{more} more PCs are in the details."));
     }
 }
 

@@ -3,10 +3,10 @@
 use super::limits;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::{rates_asked, rates_compared};
 use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
+use super::{rates_asked, rates_compared};
 use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
 use crate::model::mtu::SegmentStream;
 use crate::model::{Direction, Document, Role};

@@ -59,10 +59,8 @@ fn paced(seen: &Seen<'_>) -> Verdict {
             format!("{} carries {} with {streams}", way.arrow(), pass.goodput_bps)
         })
         .collect();
-    let text = format!(
-        "paced to {pace} for each stream as asked: {}. What more the network carries was not tried.",
-        told.join(", ")
-    );
+    let text =
+        format!("paced to {pace} for each stream as asked: {}. What more the network carries was not tried.", told.join(", "));
     let mut verdict = verdict(Status::Healthy, Component::None, AS_ASKED, Confidence::High, text);
     verdict.rate_bps = ways.iter().map(|(_, pass)| pass.goodput_bps).min();
     verdict

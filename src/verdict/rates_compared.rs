@@ -8,7 +8,7 @@ use super::seen::Seen;
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::throughput::{CongestionTrial, Pass};
-use crate::model::{Direction, Role};
+use crate::model::{Direction, Outcome, Role};
 
 /// Puts the comparison into the answer, where one was asked for: it is the question then.
 pub(super) fn with_comparison(seen: &Seen<'_>, mut verdict: Verdict) -> Verdict {
@@ -68,7 +68,10 @@ fn capital(text: &str) -> String {
 fn ran(trials: &[CongestionTrial], direction: Direction) -> Vec<(&str, &Pass)> {
     let of_way = trials.iter().filter(|trial| trial.direction == direction);
     let own = |trial: &'_ &CongestionTrial| {
-        trial.pass.measured().is_some_and(|pass| pass.method.congestion.as_ref() == Some(&trial.congestion) && pass.goodput_bps.0 > 0)
+        trial
+            .pass
+            .measured()
+            .is_some_and(|pass| pass.method.congestion.as_ref() == Some(&trial.congestion) && pass.goodput_bps.0 > 0)
     };
     let mut found: Vec<(&str, &Pass)> =
         of_way.filter(own).filter_map(|trial| Some((trial.congestion.as_str(), trial.pass.measured()?))).collect();
@@ -86,7 +89,11 @@ fn compared(trials: &[CongestionTrial], direction: Direction) -> Option<String> 
     let way = direction.arrow();
     if more(least) < limits::ALIKE_PASSES {
         let all: Vec<String> = found.iter().map(|(name, pass)| format!("{name} {}", pass.goodput_bps)).collect();
-        return Some(format!("{way}: {} carry alike ({} apart: two passes of one control differ as much).", all.join(" and "), percent(more(least))));
+        return Some(format!(
+            "{way}: {} carry alike ({} apart: two passes of one control differ as much).",
+            all.join(" and "),
+            percent(more(least))
+        ));
     }
     let all: Vec<String> =
         others.iter().map(|(name, pass)| format!("{} more than {name} ({})", percent(more(pass)), pass.goodput_bps)).collect();
@@ -98,7 +105,12 @@ fn missing(seen: &Seen<'_>, trials: &[CongestionTrial]) -> Vec<String> {
     let of_end = |role: Role| {
         let way = Direction::BOTH.into_iter().find(|way| way.sender() == role)?;
         let all = ran(trials, way);
-        let lacking = trials.iter().filter(|trial| trial.direction == way && !all.iter().any(|(name, _)| *name == trial.congestion));
+        // A pass that failed for another reason says nothing about its control.
+        let lacks = |trial: &&CongestionTrial| {
+            let ran = all.iter().any(|(name, _)| *name == trial.congestion);
+            trial.direction == way && !ran && !matches!(trial.pass, Outcome::Failed(_))
+        };
+        let lacking = trials.iter().filter(lacks);
         let names: Vec<&str> = lacking.map(|trial| trial.congestion.as_str()).collect();
         if names.is_empty() {
             return None;

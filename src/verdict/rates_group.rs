@@ -5,9 +5,9 @@ use super::limits;
 use super::rates_answer::{unknown, verdict};
 use super::rules::{AS_ASKED, AT_LINE_RATE, TOOL_LIMIT, UNEXPLAINED, nas_wire};
 use super::seen::Seen;
+use crate::model::Direction;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::together::Together;
-use crate::model::Direction;
 use crate::units::BitRate;
 
 /// What several PCs at once show about the part that they share.
@@ -70,13 +70,13 @@ pub(super) fn together(seen: &Seen<'_>) -> Option<Verdict> {
     let best = found.iter().filter_map(|(way, _)| Some(format!("{} {}", way.arrow(), all.best_alone(*way)?)));
     let best = best.collect::<Vec<_>>().join(", ");
     match worst {
-        Shared::Full(line) => {
-            healthy(AT_LINE_RATE, Confidence::High, format!("{text}: what the NAS's {line} link can carry."))
-        }
+        Shared::Full(line) => healthy(AT_LINE_RATE, Confidence::High, format!("{text}: what the NAS's {line} link can carry.")),
         Shared::Level(class) => healthy(
             AT_LINE_RATE,
             Confidence::Medium,
-            format!("{text}: what a {class} link can carry (read off the rate; no port tells), and that link is what they share."),
+            format!(
+                "{text}: what a {class} link can carry (read off the rate; no port tells), and that link is what they share."
+            ),
         ),
         Shared::Free => healthy(
             TOOL_LIMIT,
@@ -88,7 +88,10 @@ pub(super) fn together(seen: &Seen<'_>) -> Option<Verdict> {
         Shared::Grows => healthy(
             AS_ASKED,
             Confidence::Medium,
-            format!("the sum grows. {text}, more than the best of them alone ({best}) and less than the sum of what each has alone. {}", limit(seen)),
+            format!(
+                "the sum grows. {text}, more than the best of them alone ({best}) and less than the sum of what each has alone. {}",
+                limit(seen)
+            ),
         ),
         Shared::Limited => Some(unknown(
             UNEXPLAINED,

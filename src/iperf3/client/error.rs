@@ -146,7 +146,10 @@ fn explain(fault: Fault) -> String {
     let meaning = fault
         .meaning()
         .map_or_else(|| format!("its error number {}, which this program does not know", fault.iperf), str::to_owned);
-    fault.system_words().map_or(meaning.clone(), |words| format!("{meaning} ({words})"))
+    match fault.system_words() {
+        Some(words) => format!("{meaning} ({words})"),
+        None => meaning,
+    }
 }
 
 #[cfg(test)]

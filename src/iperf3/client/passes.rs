@@ -31,14 +31,15 @@ const OTHER_STREAMS: &str = "the server's results are of other streams than thos
 /// program did not come to read.
 const FAR_BELOW: f64 = 0.9;
 
-/// What a kernel takes in and its program may not have read at the end, for each stream: Linux's largest receive buffer (`tcp_rmem`) is
-/// 6 MiB where nobody raised it.
-const UNREAD: u64 = 6 << 20;
+/// What a kernel takes in and its program may not have read at the end, for each stream: the largest receive buffer of any Linux where
+/// nobody raised it (`tcp_rmem`: 6 MiB, and 32 MiB since 6.16).
+const UNREAD: u64 = 32 << 20;
 
-/// A server that tells less than this share of what was acknowledged left more unread than any program does, however little it was.
+/// Where the sender did not wait for the receiver's window for half of the time, the program did read: a server that tells less than
+/// half of what was acknowledged is then not believed, however little it was.
 const HALF: f64 = 0.5;
 
-/// And of less than this many bytes nobody need say anything.
+/// Of less than this many bytes nobody need say anything.
 const LITTLE: u64 = 1 << 20;
 
 /// A datagram pass with what of it nobody knows.
@@ -78,10 +79,9 @@ fn theirs<'a>(result: &TestResult, results: &'a Results, way: Way) -> Option<Vec
 /// The server's streams of one way, or why there are none.
 fn told(result: &TestResult, way: Way) -> Outcome<Vec<&StreamResult>> {
     match &result.server {
-        Outcome::Measured(results) => theirs(result, results, way).map_or_else(
-            || Outcome::failed(OTHER_STREAMS),
-            Outcome::Measured,
-        ),
+        Outcome::Measured(results) => {
+            theirs(result, results, way).map_or_else(|| Outcome::failed(OTHER_STREAMS), Outcome::Measured)
+        }
         Outcome::Skipped(why) => Outcome::Skipped(why.clone()),
         Outcome::Failed(why) => Outcome::Failed(why.clone()),
     }
@@ -119,7 +119,7 @@ fn upload(result: &TestResult) -> Outcome<Pass> {
         return Outcome::failed(format!("{words}: {bytes} of {sent} bytes"));
     }
     let seen = own.as_ref().map(|own| own.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
-    if let (Some(own), Some(seen)) = (&own, seen.filter(|seen| far_below(bytes, *seen, streams.len()))) {
+    if let (Some(own), Some(seen)) = (&own, seen.filter(|seen| far_below(bytes, *seen, streams.len(), unread(result)))) {
         let why = format!("the iperf3 server says that it read {}, and {} were acknowledged", ByteSize(bytes), ByteSize(seen));
         return Outcome::Measured(by_our_kernel(result, own, &why));
     }
@@ -135,12 +135,21 @@ fn acknowledged(result: &TestResult) -> Option<Vec<u64>> {
     result.of_way(Way::Send).map(|(_, stream)| Some(stream.acknowledged?.saturating_sub(before(stream)))).collect()
 }
 
-/// Whether a server tells clearly less than its kernel has acknowledged.
-fn far_below(told: u64, acknowledged: u64, streams: usize) -> bool {
+/// Whether a server tells clearly less than its kernel has acknowledged of so many streams; `unread`: its program may not have come to
+/// read it.
+fn far_below(told: u64, acknowledged: u64, streams: usize, unread: bool) -> bool {
     let missing = acknowledged.saturating_sub(told);
-    let unread = UNREAD.saturating_mul(streams as u64);
     let share = told as f64 / acknowledged.max(1) as f64;
-    missing > LITTLE && (share < HALF || (share < FAR_BELOW && missing > unread))
+    let beyond = share < FAR_BELOW && missing > UNREAD.saturating_mul(streams as u64);
+    beyond || (!unread && share < HALF && missing > LITTLE)
+}
+
+/// Whether our streams waited for the receiver's window as they do where nobody reads; also where the kernel does not tell.
+fn unread(result: &TestResult) -> bool {
+    result.of_way(Way::Send).any(|(_, stream)| {
+        let shares = stream.tcp.measured().and_then(|stats| Some((stats.rwnd_limited_us?, stats.busy_us?)));
+        shares.is_none_or(|(waited, busy)| waited as f64 >= HALF * busy as f64)
+    })
 }
 
 /// A stream that ended before it began has no time of its own; ours stands in its place.

@@ -124,21 +124,26 @@ fn what_cannot_be_is_no_measurement() {
 #[test]
 fn what_our_kernel_saw_acknowledged_counts_more_than_what_a_server_says() {
     const MB: u64 = 1_000_000;
-    let sent = |acknowledged: Option<u64>| {
-        let mut stream = stream(Way::Send, 101 * MB);
+    let sent = |acknowledged: Option<u64>, waited: Option<u64>| {
+        let mut stream = stream(Way::Send, 1001 * MB);
         stream.acknowledged = acknowledged.map(|bytes| bytes + Cookie::LEN as u64);
+        stream.tcp = Outcome::Measured(TcpStats { rwnd_limited_us: waited, busy_us: Some(100), ..TcpStats::default() });
         vec![stream]
     };
-    for (name, acknowledged, said_id, said_bytes, believed, bytes) in [
-        ("what its program had not read yet", Some(100 * MB), 1, 95 * MB, true, 95 * MB),
-        ("a tenth is missing, and no buffer holds that", Some(100 * MB), 1, 85 * MB, false, 100 * MB),
-        ("nearly nothing", Some(100 * MB), 1, 5, false, 100 * MB),
-        ("a short test of which a buffer holds the most", Some(MB), 1, 200_000, true, 200_000),
-        ("another stream", Some(100 * MB), 7, 100 * MB, false, 100 * MB),
-        ("a system that does not tell", None, 1, 5, true, 5),
+    for (name, acknowledged, waited, said_id, said_bytes, believed) in [
+        ("what its program had not read yet", Some(1000 * MB), Some(0), 1, 970 * MB, true),
+        ("a tenth and more is missing, and no buffer holds that", Some(1000 * MB), Some(90), 1, 850 * MB, false),
+        ("nearly nothing", Some(1000 * MB), None, 1, 5, false),
+        ("a program that reads nothing: its kernel's buffer took all", Some(6 * MB), Some(90), 1, 0, true),
+        ("as little, of a program that reads", Some(6 * MB), Some(10), 1, MB, false),
+        ("a kernel that does not tell who waited", Some(6 * MB), None, 1, MB, true),
+        ("too little to speak of", Some(MB), Some(0), 1, 200_000, true),
+        ("another stream", Some(1000 * MB), Some(0), 7, 1000 * MB, false),
+        ("a system that does not tell", None, Some(0), 1, 5, true),
     ] {
-        let pass = passes(&result(Test::default(), sent(acknowledged), told_streams(vec![said(said_id, said_bytes)])));
+        let pass = passes(&result(Test::default(), sent(acknowledged, waited), told_streams(vec![said(said_id, said_bytes)])));
         let pass = pass[0].1.measured().unwrap();
+        let bytes = if believed { said_bytes } else { acknowledged.unwrap() };
         assert_eq!((pass.bytes.0, pass.doubts.is_empty()), (bytes, believed), "{name}: {:?}", pass.doubts);
         assert!(believed || pass.doubts[0].contains("not believed"), "{name}");
         assert_eq!(pass.goodput_bps.0, bytes * 8, "{name}");

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{MOST_BEGINNING, MOST_TESTS};
 use super::event::Iperf3Event;
+use super::{MOST_BEGINNING, MOST_TESTS};
 use crate::iperf3::socket::Ask;
 use crate::iperf3::state::Cookie;
 use crate::sys::Stop;

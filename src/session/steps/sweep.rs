@@ -268,7 +268,11 @@ async fn compare(session: &mut ClientSession, idle_rtt: Outcome<RttSummary>) -> 
             plan.options.congestion = Some(congestion.clone());
             let pass = pass(session, plan).await?;
             own.get_or_insert_with(|| pass.clone());
-            trials.push(CongestionTrial { direction, congestion: congestion.clone(), pass: with_its_own(pass, direction, congestion) });
+            trials.push(CongestionTrial {
+                direction,
+                congestion: congestion.clone(),
+                pass: with_its_own(pass, direction, congestion),
+            });
         }
         let way = alone(own.unwrap_or_else(|| Outcome::skipped(COMPARED)), asked.streams.unwrap_or(1));
         match direction {

@@ -434,8 +434,16 @@ fn lacks(doc: &mut Document, name: &str) {
 #[test]
 fn a_comparison_stands_in_the_answer_with_its_figures() {
     for (rates, lacking, words) in [
-        (&[("cubic", 400), ("bbr", 900)][..], None, "Healthy: PC → NAS: bbr carries most, 900 Mbit/s: 125 % more than cubic (400 Mbit/s)."),
-        (&[("cubic", 930), ("bbr", 938)], None, "Healthy: PC → NAS: bbr 938 Mbit/s and cubic 930 Mbit/s carry alike (0.9 % apart"),
+        (
+            &[("cubic", 400), ("bbr", 900)][..],
+            None,
+            "Healthy: PC → NAS: bbr carries most, 900 Mbit/s: 125 % more than cubic (400 Mbit/s).",
+        ),
+        (
+            &[("cubic", 930), ("bbr", 938)],
+            None,
+            "Healthy: PC → NAS: bbr 938 Mbit/s and cubic 930 Mbit/s carry alike (0.9 % apart",
+        ),
         (
             &[("cubic", 938), ("reno", 500), ("nosuch", 938)],
             Some("nosuch"),
@@ -486,7 +494,11 @@ fn a_pace_that_was_reached_is_told_as_what_was_asked_for() {
     doc.both(|pass| pass.goodput_bps = mbit(97 * u64::from(pass.streams)));
     let verdict = judge(&doc).verdict;
     assert_eq!(verdict.status, Status::Healthy);
-    assert!(verdict.sentence.starts_with("Healthy: paced to 100 Mbit/s for each stream as asked: PC → NAS carries"), "{}", verdict.sentence);
+    assert!(
+        verdict.sentence.starts_with("Healthy: paced to 100 Mbit/s for each stream as asked: PC → NAS carries"),
+        "{}",
+        verdict.sentence
+    );
 }
 
 #[test]
