@@ -8,6 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::iperf3::ServerOutput;
 use crate::iperf3::client::{Test, UdpTest};
+use crate::iperf3::state::Cookie;
 use crate::iperf3::stream::Count;
 use crate::model::kernel::Ended;
 
