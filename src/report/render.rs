@@ -53,6 +53,7 @@ impl FromStr for Format {
 
 /// What the place can show where a report is printed, and what was asked for; [`Format::Json`] does not look at it, and
 /// [`Format::Markdown`] at [`Style::trace`] and [`Style::details`] alone.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of the place by itself, or a wish")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether colours and bold type may be used.

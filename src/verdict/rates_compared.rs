@@ -29,7 +29,7 @@ pub(super) fn with_comparison(seen: &Seen<'_>, mut verdict: Verdict) -> Verdict 
         return nothing(asked, trials, &missing);
     }
     match verdict.status {
-        Status::Inconclusive if rank::impossible(seen).is_none() && is_open(&verdict) => answered(seen, &verdict, answer),
+        Status::Inconclusive if rank::impossible(seen).is_none() && is_open(&verdict) => answered(seen, &verdict, &answer),
         Status::Inconclusive => {
             verdict.sentence = format!("{} {answer}", verdict.sentence);
             verdict
@@ -48,7 +48,7 @@ fn is_open(verdict: &Verdict) -> bool {
 }
 
 /// The comparison is the answer; whether the line could carry more was not asked.
-fn answered(seen: &Seen<'_>, open: &Verdict, answer: String) -> Verdict {
+fn answered(seen: &Seen<'_>, open: &Verdict, answer: &str) -> Verdict {
     let rest = match (open.cause.as_str(), seen.line) {
         (TOOL_LIMIT, _) => open.sentence.split_once(": ").map_or_else(String::new, |(_, rest)| capital(rest)),
         (_, Some(line)) => format!("All of them stay below what {line} can carry, and nothing that was seen says why."),

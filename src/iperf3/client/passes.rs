@@ -120,7 +120,7 @@ fn by_our_kernel(result: &TestResult, own: &[u64], why: &str) -> Pass {
     let streams: Vec<&StreamResult> = streams.iter().collect();
     // Its own series is of the same maker as its totals.
     let mut pass = uploaded(result, &streams, Bins::default());
-    pass.method.receive = "what our kernel saw acknowledged".to_owned();
+    "what our kernel saw acknowledged".clone_into(&mut pass.method.receive);
     pass.doubts.push(format!("{why}: the server's figures are not believed (its fault, or that of what answers there); the rate is what this end's kernel saw acknowledged"));
     pass
 }
