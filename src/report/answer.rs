@@ -71,7 +71,9 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
 pub(super) fn every_finding(document: &Document, view: &mut View) {
     let item = |finding: &Finding| {
         let advice = finding.advice.first().filter(|_| finding.severity > Severity::Info);
-        let lines = finding.evidence.first().into_iter().chain(advice);
+        // The answer has told what shows the fault that it names.
+        let named = advice.is_some() && document.verdict.as_ref().is_some_and(|verdict| verdict.code == finding.code);
+        let lines = finding.evidence.first().filter(|_| !named).into_iter().chain(advice);
         Item { lines: lines.map(|text| (String::new(), text.clone())).collect(), most: FIRST_LINES, ..one_liner(finding) }
     };
     view.items(document.findings.iter().map(item).collect());

@@ -13,6 +13,9 @@ use crate::units::ByteSize;
 /// A rate that is known to this share needs no digit more.
 const HALF_WIDTH_DIGITS: f64 = 0.1;
 
+/// A share of segments below this is one of four digits, which the first table has no room for.
+const LITTLE: f64 = 0.000_05;
+
 /// What held a sender back for less of the time than this is not worth a word.
 const SOME: f64 = 0.03;
 
@@ -60,9 +63,9 @@ fn row(document: &Document, direction: Direction, pass: &Pass, beside: &str) -> 
 /// What the columns of the first table are.
 fn legend(section: &ThroughputSection) -> String {
     let idle = section.idle_rtt.measured().map(|rtt| format!(" (idle {})", rtt.median_us)).unwrap_or_default();
-    let both = if section.both.measured().is_some() { " both: both directions at the same moment." } else { "" };
+    let both = if section.both.measured().is_some() { " both: while the other direction runs, too." } else { "" };
     format!(
-        "±: half the 95 % confidence interval. RTT: median beside the streams{idle}. resent: share of the segments. CPU: processor seconds of PC + NAS for each GB, whole hosts with all their programs.{both}"
+        "±: half the 95 % confidence interval. RTT: median under load{idle}. resent: share of segments. CPU: PC + NAS, whole hosts with all their programs.{both}"
     )
 }
 
@@ -71,7 +74,12 @@ fn share_again(stats: &[TcpStats]) -> Option<String> {
     let sum = |of: fn(&TcpStats) -> Option<u64>| stats.iter().filter_map(of).fold(0, u64::saturating_add);
     stats.iter().find_map(|stream| stream.retransmits)?;
     let (again, sent) = (sum(|stream| stream.retransmits), sum(|stream| stream.segments_out));
-    Some(if sent > 0 { percent(again as f64 / sent as f64) } else { again.to_string() })
+    let share = again as f64 / sent.max(1) as f64;
+    Some(match sent {
+        0 => again.to_string(),
+        _ if again > 0 && share < LITTLE => "<0.01 %".to_owned(),
+        _ => percent(share),
+    })
 }
 
 /// What arrived out of order, where anything did.
@@ -81,8 +89,16 @@ fn out_of_order(section: &ThroughputSection, view: &mut View) {
         let seen = stats.iter().filter_map(|stream| stream.reord_seen).map(u64::from).fold(0, u64::saturating_add);
         (seen > 0).then_some(seen)
     };
-    let told = passes(section).into_iter().filter_map(|(name, _, pass)| Some(format!("{name}: {}", count(pass)?)));
-    view.facts(vec![("out of order, times".to_owned(), told.collect::<Vec<_>>().join(" · "))]);
+    let ways = Direction::BOTH.into_iter().filter_map(|way| {
+        let DirectionThroughput { single, multi, .. } = section.of(way);
+        let alone = [single, multi].into_iter().filter_map(Outcome::measured).map(|pass| (pass, ""));
+        let both = section.both.measured().and_then(|both| both.of(way).measured()).map(|pass| (pass, " both"));
+        let told = alone.chain(both).filter_map(|(pass, beside)| Some(format!("{} with {}{beside}", count(pass)?, pass.streams)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        (!told.is_empty()).then(|| format!("{} {told}", way.arrow()))
+    });
+    let told = ways.collect::<Vec<_>>().join(" · ");
+    view.facts(vec![("out of order".to_owned(), told)]);
 }
 
 /// What failed, and what is not believed.

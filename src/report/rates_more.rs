@@ -18,13 +18,13 @@ pub(super) const FIRST_MEMBERS: usize = 8;
 
 /// What each congestion control gave.
 pub(super) fn congestion(section: &ThroughputSection, view: &mut View) {
-    let mut table = Table::new(&["control", "asked for", "goodput", "sent again", "loaded RTT"]);
+    let mut table = Table::new(&["control", "ran", "goodput", "sent again", "loaded RTT"]);
     for trial in section.congestion.measured().into_iter().flatten() {
         let pass = trial.pass.measured();
         let ran = pass.and_then(|pass| pass.method.congestion.clone());
         table.rows.push(vec![
-            format!("{} {}", trial.direction.arrow(), ran.as_deref().unwrap_or("not told")),
-            if ran.as_ref() == Some(&trial.congestion) { String::new() } else { trial.congestion.clone() },
+            format!("{} {}", trial.direction.arrow(), trial.congestion),
+            ran.filter(|ran| *ran != trial.congestion).unwrap_or_default(),
             cell(&trial.pass, |pass| pass.goodput_bps.to_string()),
             pass.and_then(|pass| pass.sender.measured()).and_then(|stats| sent_again(stats)).unwrap_or_default(),
             pass.and_then(|pass| pass.loaded_rtt.measured()).map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
