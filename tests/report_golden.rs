@@ -277,7 +277,7 @@ fn what_is_no_report_is_refused_with_a_sentence() {
         ("an object of another kind", "{\"a\": 1}".into(), "this is not a weaklink report: it has no schema"),
         ("an iperf3 result", "{\"start\": {}, \"schema\": 3}".into(), "this is not a weaklink report"),
         ("another schema", good.replace("weaklink.report", "other.report"), "its schema is \"other.report\""),
-        ("a newer layout", good.replacen("\"major\": 1", "\"major\": 2", 1), "made by a newer weaklink (layout 2.2"),
+        ("a newer layout", good.replacen("\"major\": 1", "\"major\": 2", 1), "made by a newer weaklink (layout 2.3"),
         ("layout 0", good.replacen("\"major\": 1", "\"major\": 0", 1), "no weaklink ever wrote layout 0"),
         ("a broken copy", good[..good.len() / 2].into(), "breaks off at line"),
         ("a stray comma", good.replacen("\"tool\": {", "\"tool\": {,", 1), "not valid JSON: "),

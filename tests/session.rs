@@ -98,7 +98,7 @@ fn another_version_is_told_with_both_numbers() {
     });
     let (code, _, err) = run(&["run", &format!("127.0.0.1:{port}"), "--code", CODE, "-q"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("9.2") && err.contains("3.0"), "{err}");
+    assert!(err.contains("9.2") && err.contains("3.1"), "{err}");
     server.join().unwrap();
 }
 

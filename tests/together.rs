@@ -12,7 +12,7 @@ use weaklink::model::together::{BothRates, Together};
 use weaklink::session::client::ClientSession;
 use weaklink::session::dial::{Family, Target};
 use weaklink::session::steps::together::{self, Gathered};
-use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, RunSettings, SessionError};
+use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, LinkWishes, RunSettings, SessionError};
 use weaklink::sys::Stop;
 use weaklink::units::ByteSize;
 use weaklink::wire::{PairingCode, Reply, Request};
@@ -129,6 +129,7 @@ fn settings(agent: SocketAddr) -> RunSettings {
         max_data: ByteSize(0),
         gain: false,
         lldp: Duration::ZERO,
+        links: LinkWishes::default(),
         stated_pc: None,
         stated_nas: None,
     }

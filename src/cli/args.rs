@@ -34,6 +34,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Find the largest packet of each direction, who limits it and what to change; seconds
     Mtu(Box<MtuArgs>),
+    /// Say what each end's port can do, what it negotiated, why it is less, and which cable a copy uses; seconds
+    Link(Box<LinkArgs>),
     /// Measure raw TCP or UDP alone: 1 stream and many, each direction and both at once; or against iperf3
     Throughput(Box<ThroughputArgs>),
     /// Judge a saved report again with the rules of this version
@@ -188,6 +190,51 @@ pub struct MtuArgs {
     #[arg(long)]
     pub gain: bool,
     /// Wait up to 35 s for the switches to say the largest frame of their ports (LLDP; needs root, or lldpd)
+    #[arg(long)]
+    pub lldp: bool,
+    /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
+    #[arg(long, value_name = "END=SPEED")]
+    pub link_speed: Vec<String>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `weaklink link`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink link                             all ports of this host: speed, partner, bus, aggregation, counters
+  weaklink link nas.local                   the way to the NAS at both ends, with `weaklink serve` running there
+  weaklink link nas.local --no-agent        the same as far as this end knows it
+  weaklink link --watch 30                  also which counters grow within 30 s, such as damaged frames
+  sudo weaklink link nas.local --lldp       also hears what the switches say of their ports (35 s more)
+
+With an agent the ports are loaded for a second in each direction (--no-load leaves that out): only then damaged frames are
+counted, and the spread over an aggregation shows.
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
+Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told, 130 interrupted.")]
+pub struct LinkArgs {
+    /// The NAS.
+    #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT; without it, all ports of this host")]
+    pub host: Option<String>,
+    /// No `weaklink serve` on the NAS: look at this end only
+    #[arg(long, requires = "host", conflicts_with_all = ["code", "code_file", "no_load"])]
+    pub no_agent: bool,
+    /// How the agent is reached.
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// The address family.
+    #[command(flatten)]
+    pub family: FamilyArgs,
+    /// Move no data: look only
+    #[arg(long, requires = "host")]
+    pub no_load: bool,
+    /// Also watch for so long which counters grow while weaklink moves nothing
+    #[arg(long, value_name = "SECONDS")]
+    pub watch: Option<f64>,
+    /// Wait up to 35 s for the switches to say what they know of their ports (LLDP, CDP, LACP; needs root, or lldpd)
     #[arg(long)]
     pub lldp: bool,
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated

@@ -6,7 +6,7 @@ use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{bond, interface, kind};
+use super::{bond, interface, kind, whole};
 use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -39,11 +39,12 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
         stack: interfaces(&host, &top),
         stated_speed_bps: None,
         neighbours: Outcome::skipped(NOBODY_LISTENED),
+        addresses: whole::addresses(tree, &tables.rows),
     })
 }
 
 /// Devices speak only every 30 s.
-const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
+pub(super) const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {
@@ -80,7 +81,7 @@ fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
 }
 
 /// The interfaces from `top` down; `top` always among them, whatever its name.
-fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
+pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
     if !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system()) {
         return vec![elsewhere(top)];
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, the parsers of `/proc` in `route` and `counters` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what) |
-//! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `neighbour` (hears the switch) |
+//! | shell | `tree` (files below a root), `bus`, `interface` (all facts of one), `collect` (all joined), `whole` (all ports and addresses of the host), `neighbour` (hears the switch) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
 //! container or another system lacks costs the fact, with the reason, and nothing else. Files are read below
@@ -28,6 +28,7 @@ mod route;
 mod rtnl;
 mod stack;
 mod tree;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -42,3 +43,4 @@ pub use lldpctl::from_lldpctl;
 pub use neighbour::{LISTEN, listen, ports};
 pub use route::local_addr_towards;
 pub use tree::Tree;
+pub use whole::collect_all;

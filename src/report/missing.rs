@@ -18,7 +18,8 @@ const MAX_GROUPS: usize = 64;
 /// How the reason begins that stands where a report of an earlier version has nothing: it is no news in a list.
 const EARLIER: &str = "the report is of an earlier version of weaklink";
 /// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
-const NOT_ASKED: [(&str, &str); 3] = [
+const NOT_ASKED: [(&str, &str); 4] = [
+    ("`weaklink link` looks at the links only", "path MTU, throughput, CPU, disks, copies"),
     ("`weaklink throughput` looks at the network only", "CPU, disks, copies"),
     ("`weaklink mtu` looks at the path MTU only", "throughput, CPU, disks, copies"),
     ("`weaklink run` leaves this to `weaklink mtu`", ""),

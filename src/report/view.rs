@@ -5,7 +5,7 @@
 use super::clean::{ascii, clean};
 use super::render::Style;
 use super::wrap::glue;
-use super::{answer, machines, missing, network, path_mtu, series};
+use super::{answer, links, machines, missing, network, path_mtu, series};
 use crate::model::Document;
 
 /// The most rows of one table and items of one list that are shown; the JSON holds all.
@@ -123,6 +123,8 @@ impl View {
             view.fill_mtu(document, style);
         } else if document.plan.scope.is_throughput() {
             view.fill_throughput(document, style);
+        } else if document.plan.scope.is_link() {
+            view.fill_links(document);
         } else {
             view.fill(document, style);
         }
@@ -136,6 +138,7 @@ impl View {
         answer::details(document, self);
         machines::hosts(document, self);
         network::links(document, self);
+        links::ports(document, self);
         path_mtu::section(document, style, self);
         network::throughput(document, self);
         machines::storage(document, self);
@@ -175,6 +178,20 @@ impl View {
         machines::cpu(document, self);
         network::links(document, self);
         path_mtu::section(document, style, self);
+        machines::hosts(document, self);
+        missing::section(document, self);
+        answer::run(document, self);
+        answer::last_words(document, self);
+    }
+
+    /// The links alone.
+    fn fill_links(&mut self, document: &Document) {
+        answer::first_screen(document, self);
+        answer::details(document, self);
+        network::links(document, self);
+        links::ports(document, self);
+        links::addresses(document, self);
+        network::throughput(document, self);
         machines::hosts(document, self);
         missing::section(document, self);
         answer::run(document, self);

@@ -64,10 +64,21 @@ pub struct RunSettings {
     pub gain: bool,
     /// How long to wait at the end for switches that have not spoken yet.
     pub lldp: Duration,
+    /// What is done beside looking where only the links are asked for.
+    pub links: LinkWishes,
     /// The PC's true link speed, as the user says.
     pub stated_pc: Option<BitRate>,
     /// The NAS's true link speed, as the user says.
     pub stated_nas: Option<BitRate>,
+}
+
+/// What is done beside looking where only the links are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkWishes {
+    /// Load the ports for a second in each direction, so that counters that grow and the spread over an aggregation show.
+    pub load: bool,
+    /// How long to watch the counters while weaklink moves nothing.
+    pub watch: Duration,
 }
 
 /// The SSH lane as the user wants it.
@@ -330,6 +341,9 @@ impl ClientSession {
         if settings.scope.is_throughput() {
             return self.times.mtu + steps::sweep::expected(self);
         }
+        if settings.scope.is_link() {
+            return steps::link::expected(settings.links) + settings.lldp;
+        }
         self.times.total(wanted(settings, self.has_dir))
     }
 
@@ -337,6 +351,9 @@ impl ClientSession {
         self.gather().await?;
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
+        if self.settings.scope.is_link() {
+            return Box::pin(steps::link::only(self, document)).await;
+        }
         self.step = Step::Mtu;
         document.measurements.mtu = Outcome::Measured(Box::pin(steps::mtu::client(self, document)).await?);
         if self.settings.scope.is_mtu() {

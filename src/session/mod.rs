@@ -16,6 +16,7 @@ pub mod event;
 pub mod floor;
 pub mod foreign;
 pub mod group;
+pub mod links;
 pub mod listening;
 pub mod schedule;
 pub mod served;
@@ -23,7 +24,8 @@ pub mod steps;
 
 pub use agent::{Agent, AgentSettings};
 pub use alone::{AloneSettings, look_alone};
-pub use client::{RunSettings, SshSettings, diagnose};
+pub use client::{LinkWishes, RunSettings, SshSettings, diagnose};
 pub use error::SessionError;
 pub use event::{AgentEvent, Event, Events, Step};
 pub use foreign::{Iperf3Settings, measure_iperf3};
+pub use links::{LinkSettings, look_at_links};

@@ -11,6 +11,7 @@ pub mod ladder;
 pub mod limits;
 
 mod judge;
+mod link_answer;
 mod load;
 mod mtu_answer;
 mod rank;

@@ -2,6 +2,7 @@
 //!
 //! A check looks at the facts and offers explanations ([`Hit`]); whether one is needed, the ladder says.
 
+mod addresses;
 mod background_load;
 mod both_ways;
 mod bufferbloat;
@@ -21,6 +22,7 @@ mod jumbo;
 mod lag;
 mod lane_slower;
 mod link_capability;
+mod link_outcomes;
 mod list;
 mod loss;
 mod mtu_advice;
@@ -47,6 +49,8 @@ mod tcp_window;
 #[cfg(test)]
 mod busy_tests;
 #[cfg(test)]
+mod link_tests;
+#[cfg(test)]
 mod mtu_tests;
 #[cfg(test)]
 mod noise_tests;
@@ -56,6 +60,7 @@ mod rate_tests;
 mod tests;
 
 pub(super) use datagrams::wire as udp_wire;
+pub(super) use link_outcomes::{LINKS_CONSISTENT, LINKS_UNKNOWN};
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
 pub(super) use mtu_advice::known_reason;

@@ -41,15 +41,19 @@ fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     if ceiling.0 == 0 || line.is_none_or(|line| ceiling.as_f64() >= line.as_f64() * limits::AT_LINE_RATE) {
         return None;
     }
-    let most = seen.ways.iter().filter_map(super::super::seen::Way::rate).max()?;
+    let most = seen.ways.iter().filter_map(super::super::seen::Way::rate).max();
+    if most.is_none() && !seen.doc.plan.scope.is_link() {
+        return None;
+    }
     let wire = seen.ways.iter().find_map(|way| way.wire);
     let below_line = wire.is_none_or(|wire| ceiling < wire);
-    let reached = most.as_f64() / ceiling.as_f64();
-    let sits = (limits::AT_BUS..=1.0 / limits::AT_BUS).contains(&reached);
+    let at_bus = |most: BitRate| (limits::AT_BUS..=1.0 / limits::AT_BUS).contains(&(most.as_f64() / ceiling.as_f64()));
+    // Without a rate the speed of the link says whether the bus is the narrower: one that only bars a faster link costs nothing now.
+    let sits = most.map_or_else(|| end.flow.is_none_or(|flow| ceiling < flow), at_bus);
     let explains = if sits && below_line { Explains::Network } else { Explains::Info };
     Some(
         Hit::new(CODE, role, explains)
-            .weight(0.96, 2)
+            .weight(0.96, 1)
             .relieved(wire.or(line).map(|rate: BitRate| rate.max(ceiling)))
             .shows(format!(
                 "The {}'s port {} is attached by {}: at most about {ceiling} of TCP.",
@@ -57,7 +61,7 @@ fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
                 port.name,
                 bus.description
             ))
-            .shows(format!("TCP reached {most}."))
+            .also(most.map(|most| format!("TCP reached {most}.")))
             .also(device_can_more(bus.max_rate_bps.as_ref().map(|fact| fact.value), bus.rate_bps.as_ref().map(|fact| fact.value)))
             .advise(
                 "Use a faster USB port or PCIe slot for this network card (USB: a true SuperSpeed port; turn a USB-C plug over).",
