@@ -173,6 +173,16 @@ fn a_killed_client_frees_the_agent_soon_and_leaves_nothing() {
 }
 
 #[test]
+fn who_starts_right_after_a_killed_client_does_not_hear_that_the_agent_is_busy() {
+    let agent = Agent::start();
+    let mut first = Running::start(agent.client(&["--quick"])).unwrap();
+    first.wait_for("path MTU", SOON).unwrap();
+    first.signal("-KILL").unwrap();
+    let mut second = Running::start(agent.client(&["--quick"])).unwrap();
+    second.wait_for("links", SOON).unwrap();
+}
+
+#[test]
 fn ctrl_c_at_the_client_ends_both_with_130() {
     let mut agent = Agent::start();
     let mut client = Running::start(agent.client(&[])).unwrap();

@@ -253,15 +253,18 @@ Examples:
   weaklink throughput nas.local                          both directions, 1 stream and more while the sum grows
   weaklink throughput nas.local --upload --time 30       one direction, 30 s for each pass
   weaklink throughput nas.local --streams 8 --window 4M  8 streams, socket buffers of 4 MB
-  weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls
+  weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls, and measures nothing else
   weaklink throughput nas.local --udp                    searches the rate at which datagrams get lost
   weaklink throughput nas.local --udp --rate 2G          loss, jitter and reordering at one rate
   weaklink throughput nas.local --together 2 --session x on two PCs: each alone, then both at once
   weaklink throughput --iperf3 nas.local                 against `iperf3 -s` in place of `weaklink serve`
+  weaklink throughput --iperf3 nas.local --udp --rate 2G datagrams to an iperf3 server: that needs a rate
 
 A pass ends when its rate is known to 1 % (95 % confidence), at the latest after 4 s; --time sets a fixed time.
+The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
-Exit codes: 0 healthy or information only, 1 a finding that costs speed, 2 could not be measured, 130 interrupted.")]
+Exit codes: 0 healthy, as asked or information only, 1 a finding that costs speed, 2 could not be measured or decided,
+130 interrupted.")]
 pub struct ThroughputArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
@@ -317,7 +320,7 @@ pub struct ThroughputArgs {
     /// Datagrams in place of TCP: loss, jitter, reordering, and the rate at which loss begins
     #[arg(long, short = 'u', conflicts_with_all = ["both", "bytes", "window", "mss", "congestion", "streams"])]
     pub udp: bool,
-    /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched]
+    /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched; --iperf3 needs a rate]
     #[arg(long, short = 'b', value_name = "RATE", requires = "udp")]
     pub rate: Option<BitRate>,
     /// With --udp: payload of a datagram [default: what the path MTU carries]
@@ -329,6 +332,9 @@ pub struct ThroughputArgs {
     /// With --together: the name that the PCs meet under
     #[arg(long, value_name = "NAME", requires = "together")]
     pub session: Option<String>,
+    /// Show all behind the first screen: what held each pass back, round trips, processors, links, hosts (files have it always)
+    #[arg(long)]
+    pub details: bool,
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
     #[arg(long, value_name = "END=SPEED")]
     pub link_speed: Vec<String>,
@@ -421,6 +427,7 @@ pub struct JudgeArgs {
 Examples:
   weaklink report report.json                     as text
   weaklink report report.json --trace             with every probe of the path MTU
+  weaklink report report.json --details           of raw rates all behind the first screen
   weaklink report report.json --format markdown   for a ticket")]
 pub struct ReportArgs {
     /// A report that `weaklink run` or `mtu` saved with --json or -o; - for standard input
@@ -432,6 +439,9 @@ pub struct ReportArgs {
     /// Show every probe of the path MTU
     #[arg(long)]
     pub trace: bool,
+    /// Of raw rates (`weaklink throughput`) show all behind the first screen too, in text
+    #[arg(long)]
+    pub details: bool,
     /// Colour
     #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
     pub color: ColorArg,

@@ -372,6 +372,14 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
     if let Some(name) = args.congestion.iter().find(|name| !named(name)) {
         return Err(unusable(format!("--congestion {name:?} is no name of a congestion control, such as cubic or bbr")));
     }
+    if let Some(twice) =
+        args.congestion.iter().enumerate().find(|(at, name)| args.congestion.iter().take(*at).any(|other| other == *name))
+    {
+        return Err(unusable(format!("--congestion names {} twice", twice.1)));
+    }
+    if args.both && args.congestion.len() > 1 {
+        return Err(unusable("--congestion compares several in one direction at a time: leave --both out"));
+    }
     let together = match (args.together, &args.session) {
         (Some(members), Some(name)) if is_name(name) => Some(TogetherPlan { members, name: name.clone() }),
         (Some(_), _) => {
@@ -433,12 +441,12 @@ pub fn style(color: ColorArg) -> Style {
             terminal && !refused && std::env::var("TERM").is_ok_and(|term| term != "dumb")
         }
     };
-    Style { color, width: width(terminal), unicode: unicode(), trace: false }
+    Style { color, width: width(terminal), unicode: unicode(), trace: false, details: true }
 }
 
 /// The style of a file: nothing that depends on a terminal.
 pub const fn file_style() -> Style {
-    Style { color: false, width: 100, unicode: true, trace: false }
+    Style { color: false, width: 100, unicode: true, trace: false, details: true }
 }
 
 fn width(terminal: bool) -> usize {

@@ -12,6 +12,9 @@ use crate::model::{Direction, Document, Outcome};
 /// The findings that the first screen has room for.
 const FIRST_FINDINGS: usize = 3;
 
+/// The lines that a sentence of a finding takes at most on a report of one screen.
+const FIRST_LINES: usize = 3;
+
 /// The lines of advice about the path MTU that the first screen has room for: what is to blame, and both ways to one size.
 const FIRST_ADVICE: usize = 3;
 /// And the last block, which says what commands need, too.
@@ -49,6 +52,10 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
         ladders(document, view);
         asked_for(document, view);
     }
+    if document.plan.scope.is_throughput() {
+        // All of them follow, each once: in a section of their own, or as the end of a report of one screen.
+        return;
+    }
     let mut items: Vec<_> = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     if let (Some(item), true) = (items.first_mut(), document.plan.scope.is_mtu()) {
         // Which of the ways is the better one nobody but the reader knows.
@@ -60,6 +67,18 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     if more > 0 {
         view.note(Tone::Plain, format!("{more} more below."));
     }
+}
+
+/// Each finding with what shows it and what to do, for a report of one screen.
+pub(super) fn every_finding(document: &Document, view: &mut View) {
+    let item = |finding: &Finding| {
+        let advice = finding.advice.first().filter(|_| finding.severity > Severity::Info);
+        // The answer has told what shows the fault that it names.
+        let named = advice.is_some() && document.verdict.as_ref().is_some_and(|verdict| verdict.code == finding.code);
+        let lines = finding.evidence.first().filter(|_| !named).into_iter().chain(advice);
+        Item { lines: lines.map(|text| (String::new(), text.clone())).collect(), most: FIRST_LINES, ..one_liner(finding) }
+    };
+    view.items(document.findings.iter().map(item).collect());
 }
 
 /// Both directions' bars, and which rungs have none.

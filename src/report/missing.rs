@@ -26,7 +26,7 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 7] = [
+const NOT_USED: [&str; 8] = [
     "not asked for",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",
@@ -34,6 +34,7 @@ const NOT_USED: [&str; 7] = [
     "both directions at once were not asked for",
     "`weaklink throughput`, or a run with --thorough, measures both directions at once",
     "--congestion names no second one to compare with",
+    "congestion controls were compared, which needs one number of streams",
 ];
 
 /// A reason and the places where it holds.

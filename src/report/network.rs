@@ -291,7 +291,7 @@ fn port_row(name: String, port: &BondPort) -> Vec<String> {
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
     view.section(if document.plan.scope.is_throughput() { "Throughput" } else { "TCP throughput" });
-    let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
+    let mut table = Table::new(&["streams", "goodput", "spread", "loaded RTT", "sent again", "stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "errors and drops"]);
     let mut looked = false;
     for direction in Direction::BOTH {
@@ -309,7 +309,14 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
             counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&format!("TCP {name}"), role, all)));
         }
     }
+    let any = !table.rows.is_empty();
     view.table(table);
+    if any {
+        view.note(
+            Tone::Plain,
+            "spread: standard deviation of the tenths of a second over their mean. stall: share of the time that the receiver's window stopped the sender.",
+        );
+    }
     rates::details(document, section, view);
     if looked && counters.rows.is_empty() {
         view.note(Tone::Plain, "No errors or drops were counted at the interfaces during the passes.");

@@ -13,6 +13,9 @@ const MAX_ROWS: usize = 60;
 /// The same of a list of probes: a search sends some hundreds at most.
 const MAX_PROBES: usize = 1000;
 
+/// What stands at the end of a report that is its first screen only.
+const MORE: &str = "`--details` shows the rest: what held each pass back, round trips, costs, processors, links, hosts; `-o FILE` saves all of it.";
+
 /// A report as a sequence of blocks.
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -160,9 +163,16 @@ impl View {
         answer::last_words(document, self);
     }
 
-    /// Raw rates alone.
+    /// Raw rates alone: one screen, and the rest where it is wanted.
     fn fill_throughput(&mut self, document: &Document, style: &Style) {
         answer::first_screen(document, self);
+        if !style.details {
+            answer::every_finding(document, self);
+            if document.measurements.throughput.measured().is_none() {
+                missing::section(document, self);
+            }
+            return self.note(Tone::Plain, MORE);
+        }
         answer::details(document, self);
         network::throughput(document, self);
         series::over_time(document, self);

@@ -20,7 +20,7 @@ use crate::model::throughput::PassOptions;
 use crate::mtu;
 use crate::session::channel::{Channel, HandshakeError, greet};
 use crate::session::dial::{Family, Target, plain_socket, reach};
-use crate::session::error::SessionError;
+use crate::session::error::{SessionError, busy_with};
 use crate::session::event::{Event, Events, Step};
 use crate::session::listening::Listening;
 use crate::session::schedule::{Times, Wanted, promise};
@@ -144,7 +144,7 @@ pub struct ClientSession {
 pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, SessionError> {
     let started = now();
     events.part(Step::Connect, format!("to {}", settings.target), Duration::from_secs(1), None);
-    let mut session = ClientSession::open(settings, events.clone()).await?;
+    let mut session = Box::pin(open_patiently(settings, &events)).await?;
     let mut document = blank(session.plan(), started);
     events.tell(Event::Begin { expected: session.expected() });
     let ended = Box::pin(session.measure(&mut document)).await.err();
@@ -159,6 +159,22 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
         fail_the_rest(&mut document, error);
     }
     Ok(Run { document, ended })
+}
+
+/// For some tenths of a second after a client was killed its agent still takes it for one that runs: the waits between tries until
+/// *busy* is believed, two seconds together.
+const BUSY_AGAIN: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(600), Duration::from_millis(800)];
+
+/// Connects to the agent; one that says it is busy is asked again for a moment, quietly.
+async fn open_patiently(settings: RunSettings, events: &Events) -> Result<ClientSession, SessionError> {
+    for wait in BUSY_AGAIN {
+        match ClientSession::open(settings.clone(), events.clone()).await {
+            Err(SessionError::Busy { .. }) => until_interrupted(&events.interrupt, tokio::time::sleep(wait)).await?,
+            result => return result,
+        }
+    }
+    ClientSession::open(settings, events.clone()).await
 }
 
 /// Parts that were not reached say so; the part that was running says what happened.
@@ -266,8 +282,8 @@ impl ClientSession {
         let first = first.map_err(|how| SessionError::Lost { peer: Role::Nas.title(), during, how })?;
         let (token, has_dir, udp_fault) = match first {
             Reply::Ready { udp, has_dir, udp_fault } => (udp, has_dir, udp_fault),
-            Reply::Busy { peer, since_us } => {
-                return Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 });
+            Reply::Busy { peer, since_us, gathering } => {
+                return Err(SessionError::Busy { address, doing: busy_with(&peer, since_us, gathering.as_ref()) });
             }
             other => return Err(unexpected(&other)),
         };
@@ -382,6 +398,8 @@ impl ClientSession {
         if let Some(together) = self.settings.throughput.together.clone() {
             let (ways, time) = (self.settings.throughput.ways, steps::sweep::longest(self));
             self.group = Some(steps::together::gather(self, &together, ways, time).await?);
+            // The wait had a countdown of its own.
+            self.events.tell(Event::Begin { expected: self.expected() });
         }
         Ok(())
     }
@@ -434,9 +452,9 @@ impl ClientSession {
                 self.stop.set();
                 Err(SessionError::Left(why))
             }
-            Ok(Reply::Busy { peer, since_us }) => {
+            Ok(Reply::Busy { peer, since_us, gathering }) => {
                 let address = self.settings.target.to_string();
-                Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 })
+                Err(SessionError::Busy { address, doing: busy_with(&peer, since_us, gathering.as_ref()) })
             }
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),

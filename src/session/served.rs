@@ -133,7 +133,7 @@ impl AgentSession {
     /// The client is not served, for this reason.
     pub fn turn_away(&mut self, why: &Turned) {
         self.turned = Some(match why {
-            Turned::Busy(busy) => format!("{} is being served", busy.peer.ip()),
+            Turned::Busy(busy) => busy.words(),
             Turned::Refused(why) => why.clone(),
         });
     }

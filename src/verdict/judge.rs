@@ -4,10 +4,10 @@ use super::limits;
 use super::link_answer;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::rates_answer;
 use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
+use super::{rates_asked, rates_compared};
 use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
 use crate::model::mtu::SegmentStream;
 use crate::model::{Direction, Document, Role};
@@ -30,7 +30,8 @@ pub fn judge(document: &Document) -> Judgement {
     let links = document.plan.scope.is_link();
     let hits = if links { link_answer::hits(document) } else { check_all(&seen) };
     let answers = Direction::BOTH.map(|direction| Answer::new(&seen, direction, &hits));
-    let (mut verdict, chosen) = decide(&seen, &hits, &answers);
+    let (verdict, chosen) = decide(&seen, &hits, &answers);
+    let mut verdict = rates_compared::with_comparison(&seen, verdict);
     verdict.confidence = verdict.confidence.min(rank::at_most(&seen, &hits, chosen.and_then(|at| hits.get(at))));
     let findings = findings(&hits, &answers, &verdict, chosen, links);
     Judgement { findings, verdict }
@@ -60,7 +61,7 @@ fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Opt
     if let Some(found) = rank::impossible(seen) {
         return (sentence::impossible(seen, found), None);
     }
-    if let Some(verdict) = rates_answer::own_limit(seen, hits) {
+    if let Some(verdict) = rates_asked::own_limit(seen, hits) {
         return (verdict, None);
     }
     let cause = leading(answers, hits);

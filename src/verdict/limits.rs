@@ -193,8 +193,20 @@ pub const FAIR: f64 = 0.80;
 /// A stream thread at this share of a core, while its host's cores have this much left, measures one core.
 pub const REST_IDLES: f64 = 0.60;
 
-/// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500.
-pub const AT_PACE: f64 = 0.90;
+/// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500, and a
+/// kernel's pace is met within some per cent. What is faster was not paced.
+pub const AT_PACE: std::ops::RangeInclusive<f64> = 0.90..=1.10;
+
+/// A window that would allow more than ten times the rate on the idle path holds nothing back, whatever the shares of time say: the
+/// round trip of a window-limited stream is the idle one and what the hosts need to answer, which on a fast network is several times as
+/// much (0.2 ms and 0.9 ms are common), but not ten times.
+pub const WINDOW_USED: f64 = 0.10;
+
+/// Two passes of one and the same kind differ by as much (that of the search over numbers of streams).
+pub const ALIKE_PASSES: f64 = 0.05;
+
+/// Jain's index from which on a sharing is even: of two PCs the one then gets at most 1.6 times what the other does.
+pub const EVEN: f64 = 0.95;
 
 /// Fewer interrupts in a pass than this say nothing about where they land (absolute).
 pub const INTERRUPTS: u64 = 500;

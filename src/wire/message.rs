@@ -229,6 +229,9 @@ pub enum Reply {
         peer: String,
         /// For how long already.
         since_us: Elapsed,
+        /// Where nothing runs yet: the group that waits for its PCs.
+        #[serde(default)]
+        gathering: Option<Gathering>,
     },
     /// To `Describe`.
     Described(Box<Described>),
@@ -272,6 +275,9 @@ pub enum Reply {
     Waiting {
         /// How many are there, the one that asks among them.
         present: u32,
+        /// How much longer the group waits if nobody new comes; none from an agent that does not tell.
+        #[serde(default)]
+        left_us: Option<Elapsed>,
     },
     /// To `Gather`, as soon as all are there.
     Gathered(Gathered),
@@ -281,6 +287,17 @@ pub enum Reply {
     Refused(String),
     /// The agent ends (interrupted at its host).
     Leaving(String),
+}
+
+/// A group that is not complete yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gathering {
+    /// The name that its PCs meet under.
+    pub name: String,
+    /// How many PCs are missing.
+    pub missing: u32,
+    /// How much longer it waits if nobody new comes.
+    pub left_us: Elapsed,
 }
 
 /// What the agent knows of itself.

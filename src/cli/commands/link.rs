@@ -1,7 +1,7 @@
 //! `weaklink link`.
 
 use crate::cli::args::LinkArgs;
-use crate::cli::commands::run::{Trace, measure};
+use crate::cli::commands::run::{Tells, measure};
 use crate::cli::exit::Exit;
 use crate::cli::output::complain;
 use crate::cli::settings::{self, LinkMode};
@@ -16,7 +16,7 @@ pub fn link(args: &LinkArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    measure(&args.output, Trace::Hidden, async |events| match mode {
+    measure(&args.output, Tells::All, async |events| match mode {
         LinkMode::Agent(settings) => Box::pin(diagnose(*settings, events)).await,
         LinkMode::Alone(settings) => Box::pin(look_at_links(settings, events)).await,
     })

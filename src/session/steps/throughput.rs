@@ -131,8 +131,10 @@ impl PassPlan {
         }
     }
 
-    fn words(&self) -> String {
-        format!("{}, {}", self.direction.arrow(), streams_in_words(self.streams))
+    /// What a pass is; with its congestion control where several are compared.
+    fn words(&self, compared: bool) -> String {
+        let control = self.options.congestion.as_ref().filter(|_| compared).map(|name| format!(", {name}"));
+        format!("{}, {}{}", self.direction.arrow(), streams_in_words(self.streams), control.unwrap_or_default())
     }
 }
 
@@ -181,7 +183,8 @@ pub(super) async fn pass_over(
     connections: Vec<TcpStream>,
 ) -> Result<Outcome<Pass>, SessionError> {
     let progress = Progress::default();
-    announce(session, plan.words(), plan.time, &progress);
+    let compared = session.settings.throughput.congestion.len() > 1;
+    announce(session, plan.words(compared), plan.time, &progress);
     let request = Request::Pass(plan.request(tokens));
     let echo = echoes_beside(session, plan.time);
     let work = {
