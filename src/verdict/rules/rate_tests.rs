@@ -481,7 +481,8 @@ fn what_a_group_asked_is_answered_and_two_pcs_of_one_address_are_told_apart() {
         member.address = "192.0.2.1".into();
     }
     let judgement = judge(&doc);
-    for words in ["2 PCs at once get", "shared unevenly (fairness 0.67", "a 1 Gbit/s link can carry (read off the rate"] {
+    for words in ["2 PCs at once get", "shared unevenly PC → NAS (fairness 0.67", "a 1 Gbit/s link can carry (read off the rate"]
+    {
         assert!(judgement.verdict.sentence.contains(words), "{words}: {}", judgement.verdict.sentence);
     }
     let finding = judgement.findings.iter().find(|finding| finding.code.cause == "unfair-share").expect("it is uneven");
