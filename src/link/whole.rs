@@ -7,7 +7,7 @@ use super::facts::LinkRow;
 use super::route;
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{interface, kind};
+use super::{interface, kind, klog};
 use crate::model::link::{HostAddress, HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -41,11 +41,14 @@ pub fn collect_all(tree: &Tree) -> Outcome<HostLink> {
             "no source names a network interface: neither netlink nor /sys/class/net nor the list of addresses",
         );
     }
+    let events = klog::events(&stack, tree);
+    klog::add_downshifts(&mut stack, &events);
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     Outcome::Measured(HostLink {
         gateway: Outcome::skipped("no host was named, so no route was looked up"),
         neighbours: Outcome::skipped(NOBODY_LISTENED),
         addresses,
+        events,
         ..HostLink::new(any, any, stack)
     })
 }

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::flows::FlowSpread;
 use super::host::Role;
+use super::link_event::LinkEvent;
 use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Elapsed, Mtu};
@@ -77,6 +79,12 @@ pub struct HostLink {
     /// All addresses of this host, which tell whether another port leads to the peer as well, or would be the faster one.
     #[serde(default = "absent")]
     pub addresses: Outcome<Vec<HostAddress>>,
+    /// What the kernel's log told of these interfaces since the system started, oldest first.
+    #[serde(default = "absent")]
+    pub events: Outcome<Vec<LinkEvent>>,
+    /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
+    #[serde(default = "absent")]
+    pub flows: Outcome<FlowSpread>,
 }
 
 /// One address of a host, and the port that has it.
@@ -122,6 +130,8 @@ impl HostLink {
             stated_speed_bps: None,
             neighbours: Outcome::skipped("nobody listened for the switch"),
             addresses: Outcome::skipped("not asked for"),
+            events: Outcome::skipped("not asked for"),
+            flows: Outcome::skipped("nothing is aggregated on this end's way"),
         }
     }
 
@@ -367,6 +377,52 @@ pub struct Bond {
     pub active_aggregator: Option<u32>,
     /// The number of ports in the active aggregator.
     pub active_ports: Option<u32>,
+    /// Whether `ports` stand in the kernel's own order, by which the hash counts them.
+    #[serde(default)]
+    pub in_order: bool,
+    /// Our key in the active aggregator.
+    #[serde(default)]
+    pub actor_key: Option<u16>,
+    /// The partner's key in the active aggregator.
+    #[serde(default)]
+    pub partner_key: Option<u16>,
+    /// How it is set up.
+    #[serde(default)]
+    pub settings: BondSettings,
+}
+
+/// How an aggregation by the bonding driver is set up; a field is absent when it was not told or its mode has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BondSettings {
+    /// How often the links are looked at, in milliseconds; 0: never.
+    pub miimon_ms: Option<u32>,
+    /// How long a link must be up before it is used, in milliseconds.
+    pub up_delay_ms: Option<u32>,
+    /// How long a link must be down before it is given up, in milliseconds.
+    pub down_delay_ms: Option<u32>,
+    /// How often the ARP targets are asked, in milliseconds; 0: never.
+    pub arp_interval_ms: Option<u32>,
+    /// Who is asked by ARP or neighbour discovery whether a link carries.
+    pub arp_targets: Vec<String>,
+    /// The port that is preferred (active-backup, balance-tlb, balance-alb).
+    pub primary: Option<String>,
+    /// Whose MAC address is used after a change of ports: `none`, `active`, `follow`.
+    pub fail_over_mac: Option<String>,
+    /// How often the partner shall send LACPDUs: `slow` (30 s), `fast` (1 s).
+    pub lacp_rate: Option<String>,
+    /// Whether LACPDUs are sent without being asked.
+    pub lacp_active: Option<bool>,
+    /// By what the active aggregator is chosen: `stable`, `bandwidth`, `count`.
+    pub ad_select: Option<String>,
+    /// With fewer ports than these it has no carrier.
+    pub min_links: Option<u32>,
+    /// How often balance-tlb and balance-alb balance again, in seconds.
+    pub lp_interval_s: Option<u32>,
+    /// Whether balance-tlb moves connections by load; where not, it hashes.
+    pub tlb_dynamic: Option<bool>,
+    /// Packets to a port before balance-rr takes the next; 0: at random.
+    pub packets_per_port: Option<u32>,
 }
 
 /// One port of a link aggregation.
@@ -392,6 +448,24 @@ pub struct BondPort {
     pub actor_state: Option<u32>,
     /// The partner's LACP port state bits.
     pub partner_state: Option<u32>,
+    /// The address that the port has by itself.
+    #[serde(default)]
+    pub permanent_mac: Option<String>,
+    /// The queue whose packets are forced through this port; 0: none.
+    #[serde(default)]
+    pub queue_id: Option<u16>,
+    /// Our key at this port.
+    #[serde(default)]
+    pub actor_key: Option<u16>,
+    /// The partner's system address at this port; for root alone.
+    #[serde(default)]
+    pub partner_system: Option<String>,
+    /// The partner's key at this port; for root alone.
+    #[serde(default)]
+    pub partner_key: Option<u16>,
+    /// The partner's number of its port; for root alone.
+    #[serde(default)]
+    pub partner_port: Option<u16>,
 }
 
 /// Counters of an interface by name, such as `rx_bytes`; a difference of two snapshots has the same shape.

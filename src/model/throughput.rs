@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cpu::CpuWindow;
+use super::flows::FlowCheck;
 use super::host::Direction;
 use super::kernel::{Ended, KernelSeries, LimitShares, MethodTrial, Shape, ThreadCost};
 use super::link::CountersByInterface;
@@ -205,6 +206,9 @@ pub struct Pass {
     pub counters_pc: Outcome<CountersByInterface>,
     /// What the NAS's interfaces counted during the pass.
     pub counters_nas: Outcome<CountersByInterface>,
+    /// Which ports of the sender's aggregation carried the streams, beside what its hash foretold.
+    #[serde(default = "absent")]
+    pub flows: Outcome<FlowCheck>,
 }
 
 impl Pass {
@@ -240,6 +244,7 @@ impl Pass {
             loaded_rtt: unattached(),
             counters_pc: unattached(),
             counters_nas: unattached(),
+            flows: unattached(),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! The links alone: what a port can do, what it negotiated, what else its driver tells, and the way of its bus.
 
-use super::machines::ENDS;
+use super::machines::{ENDS, cell};
 use super::network::{duplex, is_plain, kind, neighbour, route, source_word};
+use super::rates;
 use super::view::{Table, Tone, View};
 use crate::model::link::{CountersByInterface, HostAddress, HostLink, Interface, LinkSection};
 use crate::model::nic::{Channels, Coalescing, Eee, Fec, Mdi, Module, Nic, Pause, PortKind, QueueInterrupts, Rings};
 use crate::model::outcome::{Fact, Outcome};
 use crate::model::plan::Scope;
 use crate::model::{Document, Role};
-use crate::units::BitRate;
+use crate::units::{BitRate, ByteSize};
 
 /// The most queues whose interrupts are told one by one.
 const MOST_QUEUES: usize = 16;
@@ -247,6 +248,53 @@ fn coalescing(set: &Coalescing) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Which port of an aggregation each connection took: foretold from the kernel's hash, and what the ports sent.
+pub(super) fn spreads(document: &Document, view: &mut View) {
+    let mut facts = Vec::new();
+    let mut table = Table::new(&["connection", "from", "to", "port"]);
+    for (role, link) in ends(document) {
+        let Some(spread) = link.flows.measured() else { continue };
+        let name = named(document, role, &spread.interface);
+        let all = spread.flows_for_all.map_or_else(
+            || format!("{} of {} ports can be reached", spread.reachable_ports, spread.ports.len()),
+            |flows| format!("{flows} connections reach all {} ports nine times out of ten", spread.ports.len()),
+        );
+        facts.push((name.clone(), format!("{} over {}: {all}", spread.policy, spread.ports.join(", "))));
+        facts.extend(spread.says.iter().map(|text| (name.clone(), text.clone())));
+        table.rows.extend(spread.flows.iter().map(|flow| {
+            vec![
+                format!("{} {}", role.title(), flow.what),
+                flow.local.to_string(),
+                flow.remote.to_string(),
+                cell(&flow.port, Clone::clone),
+            ]
+        }));
+    }
+    let checks = measured_spreads(document);
+    if facts.is_empty() && checks.rows.is_empty() {
+        return;
+    }
+    view.section("Spread over the aggregation");
+    view.facts(facts);
+    view.table(checks);
+    view.table(table);
+}
+
+/// What each port sent in each pass, beside what was foretold.
+fn measured_spreads(document: &Document) -> Table {
+    let mut table = Table::new(&["during", "port", "sent", "foretold", "agrees"]);
+    let Some(section) = document.measurements.throughput.measured() else { return table };
+    for (name, direction, pass) in rates::passes(section) {
+        let Some(check) = pass.flows.measured() else { continue };
+        let agrees = cell(&check.agrees, |agrees| if *agrees { "yes" } else { "no" }.to_owned());
+        table.rows.extend(check.sent.iter().map(|port| {
+            let place = named(document, direction.sender(), &port.port);
+            vec![name.clone(), place, ByteSize(port.bytes).to_string(), ByteSize(port.predicted).to_string(), agrees.clone()]
+        }));
+    }
+    table
+}
+
 /// All addresses of both ends, and what the counters did while they were only watched.
 pub(super) fn addresses(document: &Document, view: &mut View) {
     let mut table = Table::new(&["interface", "address", "kind", "speed", "link"]);
@@ -289,7 +337,7 @@ fn watched(document: &Document, section: &LinkSection, view: &mut View) {
         }
     }
     let moved = traffic(&watched.pc).into_iter().chain(traffic(&watched.nas)).max();
-    let moved = moved.map(|bytes| format!(", with up to {} of other traffic at a port", crate::units::ByteSize(bytes)));
+    let moved = moved.map(|bytes| format!(", with up to {} of other traffic at a port", ByteSize(bytes)));
     let length = format!("{}{}", watched.elapsed_us, moved.unwrap_or_default());
     if table.rows.is_empty() {
         view.note(Tone::Plain, format!("No errors or drops were counted within {length}."));

@@ -194,6 +194,7 @@ fn words(field: &str) -> String {
         "gain" => "gain of large packets".to_owned(),
         "echo" => "ICMP echo".to_owned(),
         "neighbours" => "switch".to_owned(),
+        "events" => "kernel's log".to_owned(),
         "stack" | "lanes" | "rungs" | "ciphers" | "result" => String::new(),
         other => other.trim_end_matches("_bps").trim_end_matches("_bytes").replace('_', " "),
     }

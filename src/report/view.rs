@@ -138,6 +138,7 @@ impl View {
         answer::details(document, self);
         machines::hosts(document, self);
         network::links(document, self);
+        links::spreads(document, self);
         links::ports(document, self);
         path_mtu::section(document, style, self);
         network::throughput(document, self);
@@ -189,6 +190,7 @@ impl View {
         answer::first_screen(document, self);
         answer::details(document, self);
         network::links(document, self);
+        links::spreads(document, self);
         links::ports(document, self);
         links::addresses(document, self);
         network::throughput(document, self);

@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use crate::copy::SshOptions;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
+use crate::model::flows::FlowSpread;
 use crate::model::host::{Direction, Role};
+use crate::model::link::HostLink;
 use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
@@ -121,6 +123,10 @@ pub struct ClientSession {
     pub times: Times,
     /// The interfaces that carry the traffic to the agent.
     pub interfaces: Vec<String>,
+    /// The same with all that is known of them.
+    pub link: Option<Arc<HostLink>>,
+    /// Which port of an aggregation the connections of the last passes left by, at the PC and at the NAS.
+    pub spreads: [Option<Outcome<FlowSpread>>; 2],
     /// Data connections from before any packet was too large, for streams without a clamp.
     pub untouched: Vec<(Token, std::net::TcpStream)>,
     /// The other PCs that have come to measure together with us.
@@ -300,6 +306,8 @@ impl ClientSession {
             settings,
             times,
             interfaces: Vec::new(),
+            link: None,
+            spreads: [None, None],
             untouched: Vec::new(),
             group: None,
             listening: None,
@@ -362,6 +370,7 @@ impl ClientSession {
         self.step = Step::Throughput;
         self.fit_datagrams(document.measurements.mtu.measured());
         document.measurements.throughput = Outcome::Measured(Box::pin(steps::sweep::client(self)).await?);
+        steps::link::attach_spreads(self, document);
         if let (Some(mtu), Some(throughput)) =
             (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
         {

@@ -14,6 +14,7 @@ pub mod dial;
 pub mod error;
 pub mod event;
 pub mod floor;
+pub mod flows;
 pub mod foreign;
 pub mod group;
 pub mod links;

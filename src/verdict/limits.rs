@@ -216,3 +216,25 @@ pub const ON_ONE_CORE: f64 = 0.90;
 
 /// From this share of the wire's ceiling on a rate is all of it: what is missing is the rounding of its figures.
 pub const ALL_OF_IT: f64 = 0.99;
+
+/// Frames that found no room in the receiver's port matter from this share on: a machine of the field that is healthy shows 0.007 %, and a
+/// fifth of the share from which loss costs a stream visible speed is a warning already.
+pub const PORT_DROPS: f64 = 0.001;
+
+/// The most payload of a TCP segment at MTU 1500 in bytes.
+pub const PAYLOAD: u64 = 1_448;
+
+/// So many breaks of a link in [`FLAP_WINDOW_US`] are no chance: one is somebody who plugs or sets something, two are a mistake mended.
+pub const FLAPS: usize = 3;
+
+/// The time in which breaks belong together (absolute): negotiating takes 2 to 5 s, so three of them fit many times.
+pub const FLAP_WINDOW_US: u64 = 600_000_000;
+
+/// What the kernel's log told longer ago than this says nothing about today (absolute): a day.
+pub const NEWS_US: u64 = 86_400_000_000;
+
+/// Until then ports come up and down while a system starts (absolute).
+pub const SETTLED_US: u64 = 60_000_000;
+
+/// The bus kept the port waiting for this share of a pass: it is what holds it back.
+pub const BUS_STALLED: f64 = 0.50;

@@ -10,6 +10,7 @@ pub mod ideal;
 pub mod ladder;
 pub mod limits;
 
+mod counted;
 mod judge;
 mod link_answer;
 mod load;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::copy::Place;
 use crate::model::cpu::{CpuWindow, HostCpu};
+use crate::model::flows::{FlowCheck, FlowSpread};
 use crate::model::host::{Direction, Host};
 use crate::model::link::{CountersByInterface, HostLink, Neighbour};
 use crate::model::mtu::{PathMtu, TcpEnd};
@@ -317,12 +318,27 @@ pub struct Around {
     pub cpu: Outcome<CpuWindow>,
     /// What its interfaces counted.
     pub counters: Outcome<CountersByInterface>,
+    /// Which port of its aggregation each connection leaves by on which it sent.
+    #[serde(default = "not_foretold")]
+    pub spread: Outcome<FlowSpread>,
+    /// That beside what the ports sent.
+    #[serde(default = "not_foretold")]
+    pub flows: Outcome<FlowCheck>,
+}
+
+fn not_foretold<T>() -> Outcome<T> {
+    Outcome::skipped("this end sent nothing")
 }
 
 impl Around {
     /// Nothing is known, for one reason.
     pub fn none(reason: &str) -> Self {
-        Self { cpu: Outcome::skipped(reason), counters: Outcome::skipped(reason) }
+        Self {
+            cpu: Outcome::skipped(reason),
+            counters: Outcome::skipped(reason),
+            spread: Outcome::skipped(reason),
+            flows: Outcome::skipped(reason),
+        }
     }
 }
 

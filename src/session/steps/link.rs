@@ -54,6 +54,7 @@ pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
     let (link, idle) = blocking(move || look(local, peer, idle)).await;
     if let Some(link) = link.measured() {
         session.interfaces = crate::link::host_interface_names(link);
+        session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
     }
     Reply::Described(Box::new(Described { host: crate::cpu::describe(), link, idle }))
@@ -112,6 +113,7 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     if let Some(link) = pc.measured_mut() {
         link.stated_speed_bps = session.settings.stated_pc;
         session.interfaces = crate::link::host_interface_names(link);
+        session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
     }
     if let Some(link) = nas.measured_mut() {
@@ -156,6 +158,7 @@ pub async fn only(session: &mut ClientSession, document: &mut Document) -> Resul
         },
         ..rest
     };
+    attach_spreads(session, document);
     if !wishes.watch.is_zero() {
         let watched = watch(session, wishes.watch).await?;
         if let Some(links) = document.measurements.link.measured_mut() {
@@ -163,6 +166,18 @@ pub async fn only(session: &mut ClientSession, document: &mut Document) -> Resul
         }
     }
     neighbours(session, document).await
+}
+
+/// The ports that the connections of the passes took, into the links that are already there.
+pub fn attach_spreads(session: &mut ClientSession, document: &mut Document) {
+    let [pc, nas] = std::mem::take(&mut session.spreads);
+    if let Some(links) = document.measurements.link.measured_mut() {
+        for (link, spread) in [(&mut links.pc, pc), (&mut links.nas, nas)] {
+            if let (Some(link), Some(spread)) = (link.measured_mut(), spread) {
+                link.flows = spread;
+            }
+        }
+    }
 }
 
 /// Several streams in each direction.

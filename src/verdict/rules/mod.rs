@@ -20,6 +20,8 @@ mod flow_control;
 mod hop;
 mod jumbo;
 mod lag;
+mod lag_faults;
+mod lag_ports;
 mod lane_slower;
 mod link_capability;
 mod link_outcomes;
@@ -35,6 +37,7 @@ mod mtu_tcp;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod overruns;
 mod own_copy;
 mod routed;
 mod server_core;
@@ -45,9 +48,14 @@ mod ssh;
 mod stack_core;
 mod stalls;
 mod tcp_window;
+mod unstable;
 
 #[cfg(test)]
 mod busy_tests;
+#[cfg(test)]
+mod counter_tests;
+#[cfg(test)]
+mod lag_tests;
 #[cfg(test)]
 mod link_tests;
 #[cfg(test)]
