@@ -48,7 +48,7 @@ pub struct HostLink {
     pub neighbours: Outcome<Vec<Neighbour>>,
     /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
     #[serde(default = "absent")]
-    pub flows: Outcome<FlowSpread>,
+    pub flows: Outcome<Box<FlowSpread>>,
 }
 
 impl HostLink {
