@@ -2,55 +2,11 @@
 
 use std::path::Path;
 
+use super::pcie::{self, Lanes};
 use super::tree::{Tree, last_of_link, read};
-use crate::model::link::{Bus, InterfaceKind};
+use crate::model::link::{Bus, BusPart, InterfaceKind};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::units::BitRate;
-
-/// One link of PCI Express.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Lanes {
-    /// Transfers a second of a lane, in units of 10^9.
-    giga: f64,
-    /// The number of lanes.
-    width: u32,
-}
-
-impl Lanes {
-    /// The rate after the line code: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, 242 of 256 bytes of a flit above.
-    fn rate(self) -> BitRate {
-        let code = match self.giga {
-            slow if slow <= 5.0 => 8.0 / 10.0,
-            fast if fast <= 32.0 => 128.0 / 130.0,
-            _ => 242.0 / 256.0,
-        };
-        BitRate((self.giga * 1e9 * code * f64::from(self.width)) as u64)
-    }
-
-    /// A link of PCIe that is tunnelled through Thunderbolt or USB4 always declares 2.5 GT/s x4,
-    /// whatever the tunnel carries.
-    fn is_tunnel(self) -> bool {
-        self.giga <= 2.5 && self.width == 4
-    }
-
-    fn text(self) -> String {
-        format!("PCIe {:.1} GT/s x{}", self.giga, self.width)
-    }
-}
-
-/// Reads `current_link_*` or `max_link_*` of a PCI device; none when unknown or no PCI Express.
-fn lanes(dir: &Path, which: &str) -> Option<Lanes> {
-    let speed = read(&dir.join(format!("{which}_link_speed"))).ok()?;
-    let width = read(&dir.join(format!("{which}_link_width"))).ok()?;
-    parse_lanes(&speed, &width)
-}
-
-/// `8.0 GT/s PCIe` (older kernels `8 GT/s`), and `4`; "Unknown" and widths of 0 or 255 are no link.
-fn parse_lanes(speed: &str, width: &str) -> Option<Lanes> {
-    let giga: f64 = speed.split_whitespace().next()?.parse().ok()?;
-    let width: u32 = width.trim().parse().ok()?;
-    ((1.0..=256.0).contains(&giga) && (1..=32).contains(&width)).then_some(Lanes { giga, width })
-}
 
 /// `480` of a USB device's `speed`, in Mbit/s; low-speed devices say `1.5`.
 fn usb_speed(dir: &Path) -> Option<BitRate> {
@@ -61,16 +17,20 @@ fn usb_speed(dir: &Path) -> Option<BitRate> {
 /// The way from the device up to the root, as far as it was walked.
 #[derive(Default)]
 struct Way {
+    /// Every part, the device first.
+    parts: Vec<BusPart>,
     /// The rate of the slowest part.
     slowest: Option<BitRate>,
     /// What the slowest part is.
     slowest_text: String,
-    /// What the first part is: the device itself.
+    /// What the first part with a rate is: mostly the device itself.
     own: Option<String>,
     /// What the device could do at most on PCI Express.
     max: Option<Lanes>,
     /// What else people should know.
     notes: Vec<String>,
+    /// The kernel has no files about a PCI device's link.
+    old: bool,
 }
 
 impl Way {
@@ -83,32 +43,63 @@ impl Way {
         self.own.get_or_insert(text);
     }
 
+    fn note(&mut self, note: &str) {
+        if !self.notes.iter().any(|known| known == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+
     fn add_pci(&mut self, dir: &Path) {
-        let Some(link) = lanes(dir, "current") else { return };
-        let max = lanes(dir, "max");
+        let link = pcie::state(dir);
         let first = self.own.is_none();
-        if !first && max.unwrap_or(link).is_tunnel() {
-            let note = "behind a bridge whose declared speed is not believed (2.5 GT/s x4, as Thunderbolt declares)";
-            if !self.notes.iter().any(|known| known == note) {
-                self.notes.push(note.to_owned());
-            }
+        let tunnel = !first && link.most.or(link.now).is_some_and(Lanes::is_tunnel);
+        let now = match link.now {
+            Some(now) => now.text(),
+            // A newer kernel has the files for every device with a link, so there is none.
+            None if link.hidden && self.old => "PCI, whose link only root may see".to_owned(),
+            None => "PCI without a link of its own".to_owned(),
+        };
+        self.parts.push(BusPart {
+            place: last(dir),
+            now: if tunnel { format!("{now}, as a Thunderbolt tunnel always declares") } else { now },
+            rate_bps: link.now.filter(|_| !tunnel).map(Lanes::rate),
+            max_rate_bps: link.most.filter(|_| !tunnel).map(Lanes::rate),
+            aspm: link.aspm,
+        });
+        if link.hidden && self.old {
+            self.note("kernels before 4.13 show the link of a card to root only; run weaklink as root");
+        }
+        if tunnel {
+            self.note("behind a bridge whose declared speed is not believed (2.5 GT/s x4, as Thunderbolt declares)");
             return;
         }
-        self.add(link.rate(), link.text(), &last(dir));
+        let Some(now) = link.now else { return };
+        self.add(now.rate(), now.text(), &last(dir));
         if first {
-            self.max = max;
-            if let Some(max) = max.filter(|max| max.rate() > link.rate()) {
+            self.max = link.most;
+            if let Some(max) = link.most.filter(|max| max.rate() > now.rate()) {
                 self.notes.push(format!("the card can do {:.1} GT/s x{}", max.giga, max.width));
             }
         }
     }
 
     fn add_usb(&mut self, dir: &Path) {
+        /// USB 2.0, high speed: no device of that version has more (USB 3.2, 9.6.1).
+        const HIGH_SPEED: BitRate = BitRate(480_000_000);
         let Some(rate) = usb_speed(dir) else { return };
         let first = self.own.is_none();
-        self.add(rate, format!("USB {}", mbit(rate)), &last(dir));
+        let version = read(&dir.join("version")).unwrap_or_default();
+        let text = format!("USB {}", mbit(rate));
+        self.parts.push(BusPart {
+            place: last(dir),
+            now: text.clone(),
+            rate_bps: Some(rate),
+            max_rate_bps: (version == "2.00").then_some(HIGH_SPEED),
+            aspm: None,
+        });
+        self.add(rate, text, &last(dir));
         // A USB 3 device must call itself 2.10 while it runs at USB 2 speed (USB 3.2, 9.6.1).
-        if first && rate <= BitRate(480_000_000) && read(&dir.join("version")).is_ok_and(|version| version == "2.10") {
+        if first && rate <= HIGH_SPEED && version == "2.10" {
             self.notes.push("the adapter calls itself USB 2.10, as USB 3 devices do in a USB 2 socket".to_owned());
         }
     }
@@ -127,14 +118,14 @@ impl Way {
             rate_bps: self.slowest.map(fact),
             max_rate_bps: self.max.map(|max| fact(max.rate())),
             description,
-            way: Vec::new(),
+            way: self.parts,
         }
     }
 }
 
 /// Reads the bus of an interface below `/sys/class/net/NAME/device`. What a hypervisor draws as the bus of a
-/// virtual card says nothing about rates, so only its kind is told.
-pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outcome<Bus> {
+/// virtual card says nothing about rates, so only what the card is stands there.
+pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind, driver: Option<&str>) -> Outcome<Bus> {
     let dirs = tree.way_up(&format!("/sys/class/net/{name}/device"));
     let parts: Vec<_> = dirs.iter().filter_map(|dir| Some((dir, last_of_link(&dir.join("subsystem"))?))).collect();
     let Some(kind) = parts.first().map(|(_, kind)| kind.clone()) else {
@@ -142,10 +133,11 @@ pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outc
         return Outcome::skipped(format!("{name} hangs on no bus that the kernel shows ({path} leads nowhere)"));
     };
     if interface == InterfaceKind::VirtualMachine {
-        let description = format!("{kind} (virtual machine)");
+        let description = format!("{}: no bus limits it, the host's card and CPU do", virtual_card(&kind, driver));
         return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description, way: Vec::new() });
     }
-    let mut way = Way::default();
+    let old = tree.read("/proc/sys/kernel/osrelease").is_ok_and(|release| is_before_files(&release));
+    let mut way = Way { old, ..Way::default() };
     for (dir, subsystem) in &parts {
         match subsystem.as_str() {
             "pci" => way.add_pci(dir),
@@ -153,7 +145,39 @@ pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind) -> Outc
             _ => {}
         }
     }
+    if tree.read(&format!("/sys/class/net/{name}/uevent")).is_ok_and(|text| text.lines().any(|line| line == "DEVTYPE=dsa")) {
+        way.note(
+            "a port of a switch chip: all of its ports share the chip's one line to the processor, whose rate is not told here",
+        );
+    } else if way.parts.is_empty() && IN_CHIP.contains(&kind.as_str()) {
+        way.note("part of the chip (SoC): no bus limits it");
+    }
     Outcome::Measured(way.into_bus(kind))
+}
+
+/// Whether a kernel of this release has no `current_link_speed` (4.13).
+fn is_before_files(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().ok());
+    matches!((numbers.next().flatten(), numbers.next().flatten()), (Some(major), Some(minor)) if (major, minor) < (4, 13))
+}
+
+/// Subsystems of devices that are built into the processor's chip.
+const IN_CHIP: [&str; 5] = ["platform", "amba", "of_platform", "fsl-mc", "soc"];
+
+/// What a port of a virtual machine is.
+fn virtual_card(bus: &str, driver: Option<&str>) -> String {
+    let card = match driver {
+        Some("virtio_net") => "virtio, the card that KVM and QEMU make up",
+        Some("vmxnet3" | "vmxnet") => "vmxnet3, the card that VMware makes up",
+        Some("hv_netvsc" | "netvsc") => "hv_netvsc, the card that Hyper-V makes up",
+        Some("vif" | "xen_netfront" | "xen-netfront") => "the card that Xen makes up",
+        Some("ena") => "ENA, the card that Amazon's cloud makes up",
+        Some("gve" | "gvnic") => "gVNIC, the card that Google's cloud makes up",
+        Some("ibmveth") => "the card that IBM's hypervisor makes up",
+        Some(other) => return format!("{bus} (virtual machine), a card that the hypervisor imitates for the driver {other}"),
+        None => return format!("{bus} (virtual machine)"),
+    };
+    format!("{bus} (virtual machine), {card}")
 }
 
 fn mbit(rate: BitRate) -> String {
@@ -175,6 +199,9 @@ pub(super) fn doubt(bus: &mut Bus, port: Option<BitRate>) {
     {
         bus.description = format!("{}; not believed: the port can do {port}, so it is part of a chip", bus.description);
         (bus.rate_bps, bus.max_rate_bps) = (None, None);
+        if let Some(own) = bus.way.first_mut() {
+            (own.rate_bps, own.max_rate_bps) = (None, None);
+        }
     }
 }
 
@@ -183,20 +210,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pcie_rates_are_those_of_the_field() {
-        for (speed, width, gbit) in [
-            ("2.5 GT/s PCIe", "1", Some(2.0)),
-            ("5.0 GT/s PCIe", "1", Some(4.0)),
-            ("5 GT/s", "4", Some(16.0)),
-            ("8.0 GT/s PCIe", "1", Some(7.877)),
-            ("16.0 GT/s PCIe", "1", Some(15.754)),
-            ("Unknown", "4", None),
-            ("8.0 GT/s PCIe", "0", None),
-            ("8.0 GT/s PCIe", "255", None),
-            ("", "", None),
+    fn the_files_about_links_came_with_4_13() {
+        for (release, before) in [
+            ("3.10.108", true),
+            ("4.4.302+", true),
+            ("4.12.14-lp150", true),
+            ("4.13.0", false),
+            ("5.10.55+", false),
+            ("6.18.44", false),
+            ("", false),
+            ("x.y", false),
         ] {
-            let rate = parse_lanes(speed, width).map(|lanes| (lanes.rate().as_f64() / 1e6).round() / 1e3);
-            assert_eq!(rate, gbit, "{speed} x{width}");
+            assert_eq!(is_before_files(release), before, "{release}");
+        }
+    }
+
+    #[test]
+    fn virtual_cards_are_told_by_their_drivers() {
+        for (driver, word) in [
+            (Some("virtio_net"), "KVM"),
+            (Some("vmxnet3"), "VMware"),
+            (Some("hv_netvsc"), "Hyper-V"),
+            (Some("xen_netfront"), "Xen"),
+            (Some("vif"), "Xen"),
+            (Some("ena"), "Amazon"),
+            (Some("gve"), "Google"),
+            (Some("e1000"), "imitates for the driver e1000"),
+            (None, "(virtual machine)"),
+        ] {
+            let words = virtual_card("pci", driver);
+            assert!(words.starts_with("pci") && words.contains(word), "{words}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::nic::{Mask, Masks};
 use crate::model::link::{Duplex, LinkModes};
+use crate::model::nic::{Mdi, PortKind};
 use crate::units::BitRate;
 
 /// What a port says about its link.
@@ -16,52 +18,28 @@ pub(super) struct Settings {
     pub autoneg: bool,
     /// Supported, advertised and partner's speeds.
     pub modes: LinkModes,
+    /// Supported, advertised and partner's modes, as the kernel gives them.
+    pub masks: Masks,
+    /// The kind of connector, unless unknown.
+    pub port: Option<PortKind>,
+    /// Which way the pairs are crossed, unless unknown.
+    pub mdi: Option<Mdi>,
+    /// Told by the old command, in whose masks of 32 bits 2.5G and 5G cannot stand.
+    pub narrow: bool,
 }
 
-/// Speed in Mbit/s of each `ETHTOOL_LINK_MODE_*_BIT`, as runs of bits: first, last, speed. Bits that are
-/// no mode (autoneg, port types, pause, FEC) are in no run, nor are modes of 1.6 Tbit/s.
-const MODES: [(usize, usize, u64); 34] = [
-    (0, 1, 10),
-    (2, 3, 100),
-    (4, 5, 1_000),
-    (12, 12, 10_000),
-    (15, 15, 2_500),
-    (17, 17, 1_000),
-    (18, 20, 10_000),
-    (21, 22, 20_000),
-    (23, 26, 40_000),
-    (27, 30, 56_000),
-    (31, 33, 25_000),
-    (34, 35, 50_000),
-    (36, 39, 100_000),
-    (40, 40, 50_000),
-    (41, 41, 1_000),
-    (42, 46, 10_000),
-    (47, 47, 2_500),
-    (48, 48, 5_000),
-    (52, 56, 50_000),
-    (57, 61, 100_000),
-    (62, 66, 200_000),
-    (67, 67, 100),
-    (68, 68, 1_000),
-    (69, 73, 400_000),
-    (75, 79, 100_000),
-    (80, 84, 200_000),
-    (85, 89, 400_000),
-    (90, 91, 100),
-    (92, 92, 10),
-    (93, 98, 800_000),
-    (99, 102, 10),
-    (103, 108, 200_000),
-    (109, 114, 400_000),
-    (115, 120, 800_000),
-];
+impl Settings {
+    /// Whether the driver tells nothing: fields that it does not fill stay zero, which reads as twisted pair and no autoneg.
+    pub(super) fn says_nothing(&self) -> bool {
+        *self == Self { port: self.port, mdi: self.mdi, narrow: self.narrow, ..Self::default() }
+    }
+}
 
-fn word(data: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(data: &[u8], at: usize) -> Option<u32> {
     data.get(at..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
 }
 
-fn half(data: &[u8], at: usize) -> Option<u16> {
+pub(super) fn half(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..)?.first_chunk().map(|b| u16::from_ne_bytes(*b))
 }
 
@@ -72,7 +50,7 @@ pub(super) fn speed(mbit: u32) -> Option<BitRate> {
 }
 
 /// `DUPLEX_HALF`, `DUPLEX_FULL`; 255 is unknown.
-const fn duplex(byte: u8) -> Option<Duplex> {
+pub(super) const fn duplex(byte: u8) -> Option<Duplex> {
     match byte {
         0 => Some(Duplex::Half),
         1 => Some(Duplex::Full),
@@ -80,39 +58,62 @@ const fn duplex(byte: u8) -> Option<Duplex> {
     }
 }
 
-/// The speeds in a mask of link modes, ascending and without doubles.
-fn speeds(mask: &[u32]) -> Vec<BitRate> {
-    let set = |bit: usize| mask.get(bit / 32).is_some_and(|word| word >> (bit % 32) & 1 == 1);
-    let mut speeds: Vec<BitRate> =
-        MODES.iter().filter(|(first, last, _)| (*first..=*last).any(set)).map(|(_, _, mbit)| BitRate::from_mbit(*mbit)).collect();
-    speeds.sort_unstable();
-    speeds.dedup();
-    speeds
+/// `PORT_TP` to `PORT_DA`, `PORT_NONE`, `PORT_OTHER`.
+pub(super) const fn port(byte: u8) -> Option<PortKind> {
+    match byte {
+        0 => Some(PortKind::TwistedPair),
+        1 | 4 => Some(PortKind::Coaxial),
+        2 => Some(PortKind::Mii),
+        3 => Some(PortKind::Fibre),
+        5 => Some(PortKind::DirectAttach),
+        0xef => Some(PortKind::None),
+        0xff => Some(PortKind::Other),
+        _ => None,
+    }
+}
+
+/// `ETH_TP_MDI`, `ETH_TP_MDI_X`; 0 is unknown, 3 stands in requests only.
+pub(super) const fn mdi(byte: u8) -> Option<Mdi> {
+    match byte {
+        1 => Some(Mdi::Straight),
+        2 => Some(Mdi::Crossed),
+        _ => None,
+    }
 }
 
 /// Decodes `struct ethtool_link_settings` with its masks; none when it is cut.
 pub(super) fn link_settings(data: &[u8]) -> Option<Settings> {
     const HEAD: usize = 48;
     let words = usize::from(*data.get(15)?);
-    let masks: Vec<u32> = data.get(HEAD..)?.as_chunks().0.iter().map(|b| u32::from_ne_bytes(*b)).collect();
-    let mask = |n: usize| masks.get(n * words..(n + 1) * words).map(speeds);
+    let all: Vec<u32> = data.get(HEAD..)?.as_chunks().0.iter().map(|b| u32::from_ne_bytes(*b)).collect();
+    let mask = |n: usize| all.get(n * words..(n + 1) * words).map(|words| Mask::new(words.to_vec()));
+    let masks = Masks { supported: mask(0)?, advertised: mask(1)?, partner: mask(2)? };
     Some(Settings {
         speed: speed(word(data, 4)?),
         duplex: duplex(*data.get(8)?),
         autoneg: *data.get(11)? == 1,
-        modes: LinkModes { supported_bps: mask(0)?, advertised_bps: mask(1)?, partner_bps: mask(2)? },
+        modes: masks.speeds(),
+        masks,
+        port: port(*data.get(9)?),
+        mdi: mdi(*data.get(13)?),
+        narrow: false,
     })
 }
 
 /// Decodes `struct ethtool_cmd`; none when it is cut. Its masks have 32 bits: 2.5G and 5G cannot stand in them.
 pub(super) fn old_settings(data: &[u8]) -> Option<Settings> {
     let (low, high) = (half(data, 12)?, half(data, 28)?);
-    let mask = |at| word(data, at).map(|mask| speeds(&[mask]));
+    let mask = |at| word(data, at).map(|mask| Mask::new(vec![mask]));
+    let masks = Masks { supported: mask(4)?, advertised: mask(8)?, partner: mask(32)? };
     Some(Settings {
         speed: speed(u32::from(high) << 16 | u32::from(low)),
         duplex: duplex(*data.get(14)?),
         autoneg: *data.get(18)? == 1,
-        modes: LinkModes { supported_bps: mask(4)?, advertised_bps: mask(8)?, partner_bps: mask(32)? },
+        modes: masks.speeds(),
+        masks,
+        port: port(*data.get(15)?),
+        mdi: mdi(*data.get(30)?),
+        narrow: true,
     })
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::ethtool::{self, Settings};
+use super::ethtool;
 use super::facts::LinkRow;
+use super::nic::{self, Around, Link, Port};
 use super::tree::Tree;
 use super::{bus, counters};
-use crate::model::link::{Duplex, Interface, InterfaceKind as Kind, LinkModes};
+use crate::model::link::{Bus, Duplex, Interface, InterfaceKind as Kind, LinkModes};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys;
 use crate::units::{BitRate, Mtu};
@@ -33,42 +34,37 @@ pub(super) fn driver(tree: &Tree, name: &str) -> Option<Fact<String>> {
 /// Gathers the facts of `name`, which is of `kind`; `row` is its row of the kernel's list, if there is one.
 pub(super) fn collect(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>) -> Interface {
     let probe = Probe::new(tree, name, row);
-    let settings = probe.settings();
-    let modes = probe.modes(&settings);
-    let mut bus = match (kind, &probe.no_sysfs) {
-        (_, Some(why)) => Outcome::skipped(why.clone()),
-        (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => bus::collect(tree, name, kind),
-        _ => Outcome::skipped(format!("{name} is made by software and hangs on no bus")),
-    };
-    if let Outcome::Measured(bus) = &mut bus {
-        bus::doubt(bus, modes.measured().and_then(|modes| modes.supported_bps.last().copied()));
-    }
+    let port = Port::new(tree, name);
+    let link = port.link();
+    let modes = probe.modes(&link);
+    let driver = driver(tree, name);
+    let around = Around { tree, name, kind, row, no_sysfs: probe.no_sysfs.as_deref() };
     Interface {
         name: name.to_owned(),
         kind,
         mtu: probe.mtu(),
-        speed_bps: probe.speed(kind, &settings),
-        duplex: probe.duplex(&settings),
-        autoneg: match &settings {
+        speed_bps: probe.speed(kind, &link),
+        duplex: probe.duplex(&link),
+        autoneg: match &link {
             // A driver that tells nothing else leaves this field at its zero.
-            Ok(settings) if *settings == Settings::default() => {
+            Ok(link) if link.value.says_nothing() => {
                 Outcome::skipped(format!("the driver of {name} tells nothing about its link"))
             }
-            Ok(settings) => Outcome::Measured(Fact::new(settings.autoneg, Source::Ethtool)),
+            Ok(link) => Outcome::Measured(Fact::new(link.value.autoneg, link.source)),
             Err(why) => Outcome::skipped(why.clone()),
         },
-        driver: driver(tree, name).map_or_else(
+        bus: probe.bus(kind, driver.as_ref(), &modes),
+        driver: driver.map_or_else(
             || Outcome::skipped(format!("no driver of {name} is known: neither sysfs nor ethtool names one")),
             Outcome::Measured,
         ),
-        bus,
         modes,
         bond: None,
         carrier_changes: probe.carrier_changes(),
         carrier: probe.carrier(),
         offloads: probe.offloads(),
         counters: counters::of_interface(name, tree, row),
-        nic: Outcome::skipped("not asked"),
+        nic: nic::collect(&around, &port, &link),
     }
 }
 
@@ -107,31 +103,32 @@ impl<'a> Probe<'a> {
         self.row.map_or_else(|| flags.is_some_and(|flags| flags & UP == 0), |row| !row.up)
     }
 
-    /// The link settings of ethtool, by the new command or the old one.
-    fn settings(&self) -> Result<Settings, String> {
-        if !self.tree.is_live() {
-            return Err("ethtool can be asked only on the running machine, not in a recording".to_owned());
-        }
-        let new = sys::net::ethtool_link_settings(self.name).map(|data| ethtool::link_settings(&data));
-        let settings = match new {
-            Ok(settings) => Ok(settings),
-            Err(_) => sys::net::ethtool_settings(self.name).map(|data| ethtool::old_settings(&data)),
-        };
-        match settings {
-            Ok(Some(settings)) => Ok(settings),
-            Ok(None) => Err(format!("ethtool's answer for {} was cut", self.name)),
-            Err(error) => Err(format!("the driver of {} answers no ethtool question about its link ({error})", self.name)),
+    fn modes(&self, link: &Link) -> Outcome<LinkModes> {
+        match link {
+            Ok(link) if link.value.modes == LinkModes::default() => {
+                Outcome::skipped(format!("the driver of {} lists no link modes, so what the port can do is not known", self.name))
+            }
+            Ok(link) => Outcome::Measured(link.value.modes.clone()),
+            Err(why) => Outcome::skipped(why.clone()),
         }
     }
 
-    fn modes(&self, settings: &Result<Settings, String>) -> Outcome<LinkModes> {
-        match settings {
-            Ok(settings) if settings.modes == LinkModes::default() => {
-                Outcome::skipped(format!("the driver of {} lists no link modes, so what the port can do is not known", self.name))
+    fn bus(&self, kind: Kind, driver: Option<&Fact<String>>, modes: &Outcome<LinkModes>) -> Outcome<Bus> {
+        let name = self.name;
+        let mut bus = match (kind, &self.no_sysfs) {
+            (Kind::Physical | Kind::VirtualMachine | Kind::Wifi, None) => {
+                bus::collect(self.tree, name, kind, driver.map(|driver| driver.value.as_str()))
             }
-            Ok(settings) => Outcome::Measured(settings.modes.clone()),
-            Err(why) => Outcome::skipped(why.clone()),
+            (Kind::Physical | Kind::VirtualMachine | Kind::Wifi | Kind::Unknown, Some(why)) => Outcome::skipped(why.clone()),
+            (Kind::Veth, _) => Outcome::skipped(format!(
+                "{name} is one end of a virtual pair (veth), as containers have: it hangs on no bus, the host's own port does"
+            )),
+            _ => Outcome::skipped(format!("{name} is made by software and hangs on no bus")),
+        };
+        if let Outcome::Measured(bus) = &mut bus {
+            bus::doubt(bus, modes.measured().and_then(|modes| modes.supported_bps.last().copied()));
         }
+        bus
     }
 
     fn mtu(&self) -> Outcome<Fact<Mtu>> {
@@ -145,12 +142,12 @@ impl<'a> Probe<'a> {
         }
     }
 
-    fn speed(&self, kind: Kind, settings: &Result<Settings, String>) -> Outcome<Fact<BitRate>> {
+    fn speed(&self, kind: Kind, link: &Link) -> Outcome<Fact<BitRate>> {
         if kind == Kind::Loopback {
             return Outcome::skipped("the loopback interface is memory and has no speed");
         }
-        if let Ok(Settings { speed: Some(speed), .. }) = settings {
-            return Outcome::Measured(Fact::new(*speed, Source::Ethtool));
+        if let Ok((Some(speed), source)) = link.as_ref().map(|link| (link.value.speed, link.source)) {
+            return Outcome::Measured(Fact::new(speed, source));
         }
         match self.file("speed").map(|text| parse_speed(&text)) {
             Ok(Some(speed)) => Outcome::Measured(Fact::new(speed, Source::Sysfs)),
@@ -174,9 +171,9 @@ impl<'a> Probe<'a> {
         }
     }
 
-    fn duplex(&self, settings: &Result<Settings, String>) -> Outcome<Fact<Duplex>> {
-        if let Ok(Settings { duplex: Some(duplex), .. }) = settings {
-            return Outcome::Measured(Fact::new(*duplex, Source::Ethtool));
+    fn duplex(&self, link: &Link) -> Outcome<Fact<Duplex>> {
+        if let Ok((Some(duplex), source)) = link.as_ref().map(|link| (link.value.duplex, link.source)) {
+            return Outcome::Measured(Fact::new(duplex, source));
         }
         match self.file("duplex").as_deref() {
             Ok("full") => Outcome::Measured(Fact::new(Duplex::Full, Source::Sysfs)),
@@ -235,6 +232,12 @@ impl<'a> Probe<'a> {
         });
         answers.collect()
     }
+}
+
+/// The speed alone, where the interface states one.
+pub(super) fn speed_of(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>) -> Option<BitRate> {
+    let probe = Probe::new(tree, name, row);
+    probe.speed(kind, &probe.settings()).measured().map(|fact| fact.value)
 }
 
 /// A `speed` file: Mbit/s; `-1`, 4294967295, 65535 and 0 are unknown.

@@ -18,7 +18,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/link")
 }
 
-fn text(name: &str) -> String {
+pub(super) fn text(name: &str) -> String {
     fs::read_to_string(fixtures().join(name)).unwrap()
 }
 
@@ -27,13 +27,19 @@ fn link_to(target: &str, path: &Path) {
     std::os::unix::fs::symlink(target, path).unwrap();
 }
 
-/// Lays out a recorded machine: a line is `PATH = CONTENT`, `PATH -> TARGET` or `PATH < FIXTURE`; `@a.b.c.d` is
-/// an address as this machine's `/proc/net/route` prints it.
+/// Bytes from pairs of hexadecimal digits.
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
+    let hex = hex.trim();
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+/// Lays out a recorded machine: a line is `PATH = CONTENT`, `PATH -> TARGET`, `PATH < FIXTURE` or `PATH % HEX`;
+/// `@a.b.c.d` is an address as this machine's `/proc/net/route` prints it.
 #[cfg(unix)]
-fn machine(name: &str) -> (tempfile::TempDir, Tree) {
+pub(super) fn machine(name: &str) -> (tempfile::TempDir, Tree) {
     let dir = tempfile::tempdir().unwrap();
     for line in text(name).lines().filter(|line| line.starts_with('/')) {
-        let (path, sign, content) = [" = ", " -> ", " < "]
+        let (path, sign, content) = [" = ", " -> ", " < ", " % "]
             .iter()
             .filter_map(|sign| line.split_once(sign).map(|(path, content)| (path, sign.trim(), content)))
             .min_by_key(|(path, _, _)| path.len())
@@ -43,6 +49,7 @@ fn machine(name: &str) -> (tempfile::TempDir, Tree) {
         match sign {
             "->" => link_to(content, &path),
             "<" => fs::write(path, text(content)).unwrap(),
+            "%" => fs::write(path, bytes(content)).unwrap(),
             _ => fs::write(path, with_addresses(&content.replace("\\n", "\n").replace("\\t", "\t"))).unwrap(),
         }
     }
@@ -59,7 +66,7 @@ fn with_addresses(content: &str) -> String {
 }
 
 #[cfg(unix)]
-fn link(name: &str) -> HostLink {
+pub(super) fn link(name: &str) -> HostLink {
     let (_dir, tree) = machine(name);
     let outcome = collect(LOCAL, PEER, &tree);
     outcome.measured().unwrap_or_else(|| panic!("{name}: {outcome:?}")).clone()
@@ -487,6 +494,11 @@ mod namespace {
             assert!(interface.counters.measured().unwrap().get("rx_bytes").is_some());
         }
         assert!(link.stack[1].offloads.measured().unwrap().contains_key("tx-tcp-segmentation"), "{:?}", link.stack[1]);
+        let nic = link.stack[1].nic.measured().unwrap();
+        assert!(nic.mac.measured().is_some() && nic.tx_queues.measured().is_some(), "{nic:?}");
+        assert!(nic.channels.measured().is_some_and(|fact| fact.value.rx > 0), "{nic:?}");
+        assert!(nic.rings.why().is_some() && nic.module.why().is_some(), "{nic:?}");
+        assert_eq!(link.stack[1].speed_bps.measured().map(|fact| fact.value), Some(BitRate::from_mbit(10_000)));
         let routed = found("192.0.2.10", "198.51.100.7");
         assert_eq!(routed.gateway.measured(), Some(&Some("192.0.2.20".parse().unwrap())));
         assert_eq!(routed.top().unwrap().name, "wlbr0");

@@ -79,7 +79,11 @@ mod tests {
             assert_eq!(words(state), said, "{state}");
             assert_eq!(healthy(state), good, "{state}");
             assert_eq!(fault(state).is_none(), good, "{state}");
-            assert!(reason.is_none_or(|part| fault(state).is_some_and(|fault| fault.contains(part))), "{state}: {:?}", fault(state));
+            assert!(
+                reason.is_none_or(|part| fault(state).is_some_and(|fault| fault.contains(part))),
+                "{state}: {:?}",
+                fault(state)
+            );
         }
     }
 }

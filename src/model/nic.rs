@@ -14,6 +14,9 @@ pub struct Nic {
     pub mac: Outcome<Fact<String>>,
     /// The link modes by name, as the kernel and `ethtool` write them.
     pub mode_names: Outcome<Fact<ModeNames>>,
+    /// Why the list of modes leaves out what the hardware can do; none where nothing speaks against the list.
+    #[serde(default)]
+    pub modes_doubt: Option<String>,
     /// The kind of connector.
     pub port: Outcome<Fact<PortKind>>,
     /// Which way the pairs are crossed; twisted pair only.
@@ -56,6 +59,7 @@ impl Nic {
         Self {
             mac: Outcome::skipped(reason),
             mode_names: Outcome::skipped(reason),
+            modes_doubt: None,
             port: Outcome::skipped(reason),
             mdi: Outcome::skipped(reason),
             no_link_because: Outcome::skipped(reason),
@@ -166,7 +170,7 @@ pub struct Module {
     pub connector: Option<String>,
     /// What it complies with, such as `10GBASE-SR`, `10GBASE-T`, `passive copper cable`.
     pub complies: Vec<String>,
-    /// The signalling rate that it states.
+    /// The signalling rate that it states; that of one lane for a QSFP.
     pub rate_bps: Option<BitRate>,
     /// The length of an attached cable in metres.
     pub cable_m: Option<u32>,

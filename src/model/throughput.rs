@@ -172,6 +172,9 @@ pub struct Pass {
     /// Streams that broke while others went on: what happened, one sentence each, first the sender's.
     #[serde(default)]
     pub broken: Vec<String>,
+    /// What the other end told of this pass and is not believed, and what stands in its place: one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// The sender's view by its kernel, at the end of the pass.
     pub sender: Outcome<Vec<TcpStats>>,
     /// The receiver's view by its kernel, at the end of the pass.
@@ -227,6 +230,7 @@ impl Pass {
             shape: Shape::default(),
             stream_bytes: Vec::new(),
             broken: Vec::new(),
+            doubts: Vec::new(),
             sender: unattached(),
             receiver: unattached(),
             sender_series: unattached(),

@@ -32,15 +32,8 @@ fn interface(name: &str, kind: Kind) -> Interface {
 
 fn link(bond: Bond) -> HostLink {
     let top = Interface { bond: Some(bond), ..interface("bond0", Kind::Bond) };
-    HostLink {
-        local: [192, 0, 2, 1].into(),
-        peer: [192, 0, 2, 2].into(),
-        gateway: Outcome::Measured(None),
-        stack: vec![top, interface("eth0", Kind::Physical), interface("eth1", Kind::Physical)],
-        stated_speed_bps: None,
-        neighbours: Outcome::skipped("not asked"),
-        flows: Outcome::skipped("not asked"),
-    }
+    let stack = vec![top, interface("eth0", Kind::Physical), interface("eth1", Kind::Physical)];
+    HostLink::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), stack)
 }
 
 fn headers(release: &str) -> Headers {

@@ -1,5 +1,5 @@
-//! Questions to the kernel about interfaces: route netlink and the ethtool ioctl. Answers are raw bytes;
-//! `link` decodes them.
+//! Questions to the kernel about interfaces: route netlink, generic netlink, and the ethtool ioctl. Answers
+//! are raw bytes; `link` decodes them.
 
 #![expect(unsafe_code, reason = "the ethtool ioctl has no safe interface")]
 
@@ -8,13 +8,16 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use netlink_packet_core::NetlinkBuffer;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{
+    Socket, SocketAddr,
+    protocols::{NETLINK_GENERIC, NETLINK_ROUTE},
+};
 
 /// The kernel answers a dump in parts of at most 32 KiB (`netlink_dump`, since 4.4); older ones 16 KiB.
 const PART: usize = 64 * 1024;
 /// No host that this tool meets has interfaces for more than this many bytes.
 const MOST: usize = 8 << 20;
-/// Route netlink answers from memory; a longer wait means that it will never answer.
+/// Netlink answers from memory, or after the driver was asked; a longer wait means that it will never answer.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// `NLMSG_ERROR` of linux/netlink.h.
@@ -28,7 +31,18 @@ const NLM_F_MULTI: u16 = 2;
 ///
 /// The closing `NLMSG_DONE` is left out. Errors are the kernel's, or that it did not answer within a second.
 pub fn rtnetlink(request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    netlink(NETLINK_ROUTE, request)
+}
+
+/// Sends one serialised request of generic netlink and gives every message of the answer, headers included.
+///
+/// Errors are the kernel's (`ENOENT` for a family that it does not have), or that it did not answer within a second.
+pub fn generic_netlink(request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    netlink(NETLINK_GENERIC, request)
+}
+
+fn netlink(protocol: isize, request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket2::SockRef::from(&socket).set_read_timeout(Some(WAIT))?;
     socket.send_to(request, &SocketAddr::new(0, 0), 0)?;
@@ -50,7 +64,7 @@ pub fn rtnetlink(request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
             return Ok(messages);
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "route netlink did not come to an end"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "netlink did not come to an end"))
 }
 
 /// Splits one datagram into messages; true when the answer is complete.
@@ -93,6 +107,21 @@ const GFEATURES: u32 = 0x3a;
 const GLINKSETTINGS: u32 = 0x4c;
 /// Commands that read one `struct ethtool_value` and change nothing: GRXCSUM, GTXCSUM, GTSO, GGSO, GFLAGS, GGRO.
 const VALUES: [u32; 6] = [0x14, 0x16, 0x1e, 0x23, 0x25, 0x2b];
+/// Commands that read one structure of a fixed size and change nothing: `ETHTOOL_GDRVINFO`, `GCOALESCE`, `GRINGPARAM`,
+/// `GPAUSEPARAM`, `GRXRINGS`, `GCHANNELS`, `GMODULEINFO`, `GEEE`, `GFECPARAM`.
+const STRUCTURES: [u32; 9] = [GDRVINFO, 0x0e, 0x10, 0x12, 0x2d, 0x3c, GMODULEINFO, 0x44, 0x50];
+/// The largest of these, `struct ethtool_drvinfo`, has 196 bytes; `struct ethtool_rxnfc` has 192.
+const STRUCTURE: usize = 256;
+/// `ETHTOOL_GRXFHINDIR` (kernel 2.6.36).
+const GRXFHINDIR: u32 = 0x38;
+/// The largest table of known drivers has 2048 places.
+const PLACES: u32 = 16_384;
+/// `ETHTOOL_GMODULEINFO` (kernel 3.4).
+const GMODULEINFO: u32 = 0x42;
+/// `ETHTOOL_GMODULEEEPROM` (kernel 3.4).
+const GMODULEEEPROM: u32 = 0x43;
+/// What identifies a module stands in its first 256 bytes (SFF-8472 A0h; SFF-8636 lower page and page 00h).
+const MODULE: u32 = 256;
 /// `ETH_SS_STATS`: the set of strings that names the statistics.
 const SET_STATISTICS: u32 = 1;
 /// `ETH_SS_FEATURES`: the set of strings that names the features.
@@ -173,6 +202,48 @@ pub fn ethtool_driver(name: &str) -> io::Result<Vec<u8>> {
     put(&mut data, 0, GDRVINFO);
     ethtool(name, &mut data)?;
     Ok(data[4..36].to_vec())
+}
+
+/// One structure of linux/ethtool.h as a command that only reads gives it, padded with zeros to 256 bytes.
+pub fn ethtool_structure(name: &str, command: u32) -> io::Result<Vec<u8>> {
+    if !STRUCTURES.contains(&command) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a command that only reads a structure"));
+    }
+    let mut data = vec![0; STRUCTURE];
+    put(&mut data, 0, command);
+    ethtool(name, &mut data)?;
+    Ok(data)
+}
+
+/// The table that leads the hash of an incoming flow to a receive queue (`ETHTOOL_GRXFHINDIR`): the queue of each place.
+pub fn ethtool_hash_table(name: &str) -> io::Result<Vec<u32>> {
+    let mut data = vec![0; 8];
+    put(&mut data, 0, GRXFHINDIR);
+    // With room for nothing the kernel gives only the size.
+    ethtool(name, &mut data)?;
+    let places = word(&data, 4);
+    if places > PLACES {
+        return Err(io::Error::other("the driver's table is larger than this program reads"));
+    }
+    let mut data = vec![0; 8 + places as usize * 4];
+    put(&mut data, 0, GRXFHINDIR);
+    put(&mut data, 4, places);
+    // The kernel refuses when the table has grown beyond the size that was given.
+    ethtool(name, &mut data)?;
+    let places = places.min(word(&data, 4)) as usize;
+    Ok(data[8..].as_chunks().0.iter().take(places).map(|b| u32::from_ne_bytes(*b)).collect())
+}
+
+/// The first 256 bytes of a plugged module's memory, or fewer where it has fewer; needs `CAP_NET_ADMIN`.
+pub fn ethtool_module(name: &str) -> io::Result<Vec<u8>> {
+    const HEAD: usize = 16;
+    let length = word(&ethtool_structure(name, GMODULEINFO)?, 8).min(MODULE);
+    let mut data = vec![0; HEAD + MODULE as usize];
+    put(&mut data, 0, GMODULEEEPROM);
+    put(&mut data, 12, length);
+    ethtool(name, &mut data)?;
+    data.truncate(HEAD + length as usize);
+    Ok(data.split_off(HEAD))
 }
 
 /// The value of one of the old commands that read a flag (`ETHTOOL_GTSO` and its like).

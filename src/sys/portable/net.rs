@@ -11,6 +11,26 @@ pub fn rtnetlink(_request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     unknown()
 }
 
+/// No generic netlink here.
+pub fn generic_netlink(_request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    unknown()
+}
+
+/// No ethtool here.
+pub fn ethtool_structure(_name: &str, _command: u32) -> io::Result<Vec<u8>> {
+    unknown()
+}
+
+/// No ethtool here.
+pub fn ethtool_hash_table(_name: &str) -> io::Result<Vec<u32>> {
+    unknown()
+}
+
+/// No ethtool here.
+pub fn ethtool_module(_name: &str) -> io::Result<Vec<u8>> {
+    unknown()
+}
+
 /// No ethtool here.
 pub fn ethtool_link_settings(_name: &str) -> io::Result<Vec<u8>> {
     unknown()
