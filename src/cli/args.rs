@@ -201,7 +201,6 @@ pub struct MtuArgs {
 }
 
 /// `weaklink link`.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -23,12 +23,12 @@ const MOST_ADDRESSES: usize = 64;
 pub fn collect_all(tree: &Tree) -> Outcome<HostLink> {
     let rows = if tree.is_live() { route::rows() } else { Vec::new() };
     let addresses = addresses(tree, &rows);
-    let addressed = |name: &str| addresses.measured().is_some_and(|all| all.iter().any(|it| it.interface == name));
+    let has_one = |name: &str| addresses.measured().is_some_and(|all| all.iter().any(|it| it.interface == name));
     let names = names(tree, &rows);
     let tree = &tree.seen_from(rows.iter().find(|row| !row.loopback));
     let host = Host { tree, rows: &rows };
     let (mut stack, mut seen): (Vec<Interface>, Vec<String>) = (Vec::new(), Vec::new());
-    for name in tops(&host, names, addressed) {
+    for name in tops(&host, names, has_one) {
         for interface in interfaces(&host, &name) {
             if stack.len() < MOST && !seen.contains(&interface.name) {
                 seen.push(interface.name.clone());

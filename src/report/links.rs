@@ -133,7 +133,7 @@ fn nic_facts(nic: &Nic) -> Vec<(String, String)> {
         ("pairs", told(&nic.mdi, |mdi| if *mdi == Mdi::Crossed { "crossed (MDI-X)" } else { "straight (MDI)" }.to_owned())),
         ("no link because", told(&nic.no_link_because, Clone::clone)),
         ("stepped down", told(&nic.downshift, Clone::clone)),
-        ("flow control", told(&nic.pause, pause)),
+        ("flow control", told(&nic.pause, |set| pause(*set))),
         ("energy saving", told(&nic.eee, eee)),
         ("error correction", told(&nic.fec, fec)),
         ("module", told(&nic.module, module)),
@@ -174,7 +174,7 @@ const fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn pause(pause: &Pause) -> String {
+fn pause(pause: Pause) -> String {
     let set = format!("set: obeys {}, sends {}", on(pause.rx), on(pause.tx));
     let effect = match (pause.rx_in_effect, pause.tx_in_effect) {
         (Some(rx), Some(tx)) => format!(" · in effect: obeys {}, sends {}", on(rx), on(tx)),
@@ -231,7 +231,7 @@ fn interrupts(lines: &[QueueInterrupts]) -> String {
         *sum = sum.saturating_add(*count);
     }
     let shown = cores.iter().filter(|(_, count)| **count > 0).take(MOST_QUEUES);
-    let spread = shown.map(|(core, count)| format!("core {core}: {}", count)).collect::<Vec<_>>().join(", ");
+    let spread = shown.map(|(core, count)| format!("core {core}: {count}")).collect::<Vec<_>>().join(", ");
     format!("{busy} of {} lines had any; {spread}", lines.len())
 }
 
@@ -331,7 +331,7 @@ fn watched(document: &Document, section: &LinkSection, view: &mut View) {
     for (role, counted) in [(Role::Pc, &watched.pc), (Role::Nas, &watched.nas)] {
         for (name, counters) in counted.measured().into_iter().flatten() {
             let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name));
-            let odd: Vec<_> = odd.take(MOST_QUEUES).map(|(name, count)| format!("{name} {}", count)).collect();
+            let odd: Vec<_> = odd.take(MOST_QUEUES).map(|(name, count)| format!("{name} {count}")).collect();
             if !odd.is_empty() {
                 table.rows.push(vec![named(document, role, name), odd.join(", ")]);
             }

@@ -55,7 +55,7 @@ pub async fn measure_iperf3(settings: Iperf3Settings, events: Events) -> Result<
         return Err(SessionError::Resolve { host: settings.target.host, error });
     };
     events.tell(Event::Begin { expected: super::steps::iperf3::expected(&settings.throughput) });
-    let ended = measure(&settings, &events, peer, &mut document).await.err();
+    let ended = Box::pin(measure(&settings, &events, peer, &mut document)).await.err();
     events.tell(Event::End);
     Ok(Run { document, ended })
 }

@@ -131,15 +131,13 @@ impl Giver<'_> {
                 let rest = bytes.get(self.offset..).unwrap_or_default();
                 (&*stream).write(rest.get(..most.min(self.chunk)).unwrap_or(rest))
             }
-            Source::Kernel(content) => match WAYS.get(self.content.choice.way()).copied().unwrap_or(Given::Copied) {
-                how => {
-                    self.chunk = next_chunk(self.chunk, took, MOST);
-                    match how {
-                        Given::Lent => self.lend(content, socket, now, most),
-                        how => content.give(socket, how, self.offset, most.min(self.chunk)),
-                    }
+            Source::Kernel(content) => {
+                self.chunk = next_chunk(self.chunk, took, MOST);
+                match WAYS.get(self.content.choice.way()).copied().unwrap_or(Given::Copied) {
+                    Given::Lent => self.lend(content, socket, now, most),
+                    how => content.give(socket, how, self.offset, most.min(self.chunk)),
                 }
-            },
+            }
         }?;
         self.offset = (self.offset + taken) % CONTENT;
         self.bytes += taken as u64;

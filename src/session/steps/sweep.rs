@@ -64,7 +64,7 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
         return datagrams(session, plan, idle_rtt).await;
     }
     if session.settings.throughput.congestion.len() > 1 {
-        return compare(session, idle_rtt).await;
+        return Box::pin(compare(session, idle_rtt)).await;
     }
     let mut each = Vec::new();
     for way in Direction::BOTH {
