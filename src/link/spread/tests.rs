@@ -271,6 +271,42 @@ fn bytes_of_the_ports_confirm_or_contradict_the_prediction() {
 }
 
 #[test]
+fn headers_come_from_files_where_the_kernel_is_not_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/sys/kernel/osrelease", "4.4.302+\n"),
+        ("proc/net/arp", "IP address HW type Flags HW address Mask Device\n192.0.2.254 0x1 0x2 02:00:00:00:00:fe * bond0.7\n"),
+        ("proc/net/vlan/bond0.7", "bond0.7  VID: 7\t REORDER_HDR: 1  dev->priv_flags: 1\n"),
+        ("sys/class/net/bond0.7/address", "02:00:00:00:00:10\n"),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let tree = crate::link::Tree::new(dir.path());
+    let mut link = link(bond("802.3ad", Some("layer2")));
+    link.stack.insert(0, interface("bond0.7", Kind::Vlan));
+    link.gateway = Outcome::Measured(Some([192, 0, 2, 254].into()));
+    let expected = Headers {
+        source_mac: Outcome::Measured([2, 0, 0, 0, 0, 0x10]),
+        next_hop_mac: Outcome::Measured([2, 0, 0, 0, 0, 0xfe]),
+        vlan: Outcome::Measured(Some(7)),
+        tag_within: None,
+        release: Outcome::Measured("4.4.302+".into()),
+    };
+    assert_eq!(super::headers(&link, &tree), expected);
+    // A neighbour that was never asked for, and a bond that lets the tag be written into the frame.
+    link.gateway = Outcome::Measured(None);
+    link.stack[1].offloads = Outcome::Measured(BTreeMap::from([("tx-vlan-hw-insert".to_owned(), false)]));
+    let found = super::headers(&link, &tree);
+    assert!(found.next_hop_mac.why().is_some_and(|why| why.contains("192.0.2.2")), "{:?}", found.next_hop_mac);
+    assert!(found.tag_within.is_some_and(|why| why.contains("tx-vlan-offload")));
+    // Whatever is told or not, a machine without files names nothing and does not fail.
+    let nothing = super::headers(&link, &crate::link::Tree::new("/nonexistent"));
+    assert!(nothing.source_mac.why().is_some() && nothing.vlan.why().is_some() && nothing.release.why().is_some());
+}
+
+#[test]
 fn the_table_of_arp_is_read() {
     let text = "IP address       HW type     Flags       HW address            Mask     Device\n\
                 192.0.2.2        0x1         0x2         02:00:00:00:00:21     *        bond0\n\

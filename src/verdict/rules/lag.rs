@@ -3,7 +3,7 @@
 use super::super::ideal;
 use super::super::limits;
 use super::super::seen::{End, Seen, Sums, Way};
-use super::lag_faults::faults;
+use super::lag_faults::{faults, pair};
 use super::lag_ports::{Carried, Moved, carried, even};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
 use crate::model::finding::Where;
@@ -180,6 +180,7 @@ fn uneven(seen: &Seen<'_>, way: &Way<'_>, multi: &Pass, one_link: BitRate) -> Op
             .titled(format!("The switch sends the connections to the {} by one link", receiver.title()))
             .also(sent.map(|ports| ports.sentence()))
             .also(Some(switch.sentence()))
+            .noting(seen.end(receiver).bond().and_then(|bond| pair(bond, seen.end(receiver).link)))
             .advise(
                 "Set the switch's hash for this aggregation to layer 3 and 4 (addresses and ports), or use more connections.",
             ),

@@ -5,14 +5,33 @@ use std::collections::BTreeSet;
 use crate::model::lacp;
 use crate::model::link::{Bond, BondPort, HostLink, Neighbour};
 
+/// What was heard at the ports of an aggregation.
+fn heard<'a>(bond: &Bond, link: Option<&'a HostLink>) -> Vec<&'a Neighbour> {
+    let all = link.and_then(|link| link.neighbours.measured()).into_iter().flatten();
+    all.filter(|heard| bond.ports.iter().any(|port| port.name == heard.interface)).collect()
+}
+
+/// The devices at the ends of the cables, by name or else by address.
+fn devices<'a>(neighbours: &[&'a Neighbour]) -> BTreeSet<&'a str> {
+    neighbours.iter().filter_map(|heard| heard.system.as_deref().or(heard.chassis.as_deref())).collect()
+}
+
+/// Two devices that answer as one partner: one aggregator although the cables lead apart.
+pub(super) fn pair(bond: &Bond, link: Option<&HostLink>) -> Option<String> {
+    let one = bond.ports.iter().all(|port| port.aggregator.is_some() && port.aggregator == bond.active_aggregator);
+    let devices = devices(&heard(bond, link));
+    (bond.mode == "802.3ad" && one && devices.len() > 1).then(|| {
+        format!(
+            "The cables lead to {} devices that act as one (MLAG: {}); such a pair prefers its own port to the link between them.",
+            devices.len(),
+            devices.into_iter().collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
 /// The faults of one end's aggregation, one sentence each, the deepest first.
 pub(super) fn faults(bond: &Bond, link: Option<&HostLink>) -> Vec<String> {
-    let neighbours: Vec<&Neighbour> = link
-        .and_then(|link| link.neighbours.measured())
-        .into_iter()
-        .flatten()
-        .filter(|heard| bond.ports.iter().any(|port| port.name == heard.interface))
-        .collect();
+    let neighbours = heard(bond, link);
     let mut faults = Vec::new();
     let lacp = bond.mode.contains("802.3ad");
     let silent = lacp && bond.partner_mac.as_deref().is_some_and(zero);
@@ -51,8 +70,7 @@ fn aggregators(bond: &Bond, neighbours: &[&Neighbour]) -> Option<String> {
     let answered = |port: &&BondPort| port.partner_system.as_deref().is_some_and(|system| !zero(system));
     let partners: BTreeSet<&str> = bond.ports.iter().filter(answered).filter_map(|port| port.partner_system.as_deref()).collect();
     let keys: BTreeSet<u16> = bond.ports.iter().filter(answered).filter_map(|port| port.partner_key).collect();
-    let devices: BTreeSet<&str> =
-        neighbours.iter().filter_map(|heard| heard.system.as_deref().or(heard.chassis.as_deref())).collect();
+    let devices = devices(neighbours);
     Some(if partners.len() > 1 {
         format!(
             "The ports lead to different LACP partners ({}): two devices that do not act as one (no stack, no MLAG), so only one of them carries traffic.",

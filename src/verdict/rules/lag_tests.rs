@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::scenario::{Bend as _, bond, bonded, healthy, mbit};
 use super::super::seen::Seen;
-use super::lag_faults::faults;
+use super::lag_faults::{faults, pair};
 use super::{Hit, check_all};
 use crate::model::flows::{FlowCheck, FlowSpread, PlannedFlow, PortBytes};
 use crate::model::link::{Bond, BondPort, Counters, CountersByInterface, LacpEnd, Neighbour};
@@ -219,7 +219,11 @@ fn different_devices_at_the_cables_tell_why_only_one_aggregator_works() {
     doc.link(Role::Nas).neighbours = Outcome::Measured(vec![device("eth0", "left"), device("eth1", "right")]);
     let found = faults(&apart, Some(&*doc.link(Role::Nas)));
     assert!(found[0].contains("different devices (left, right)"), "{found:?}");
+    assert_eq!(pair(&apart, Some(&*doc.link(Role::Nas))), None);
     // One aggregator over two devices is what a pair that acts as one gives.
+    let joined = two("802.3ad", |bond| bond.active_aggregator = Some(1));
+    assert!(pair(&joined, Some(&*doc.link(Role::Nas))).is_some_and(|said| said.contains("MLAG: left, right")));
+    assert_eq!(pair(&joined, None), None);
     assert!(faults(&two("802.3ad", |_| {}), Some(&*doc.link(Role::Nas))).is_empty());
 }
 
