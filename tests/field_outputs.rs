@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use weaklink::cpu::interrupts::{Card, cards};
 use weaklink::link::{Tree, collect, counters, explain, host_interface_names, meaning, parse_bond};
+use weaklink::model::Source;
 use weaklink::model::counter::Tells;
 use weaklink::model::link::{Duplex, HostLink, InterfaceKind as Kind};
 use weaklink::model::link_event::{EventKind, LinkEvent};
@@ -101,6 +102,8 @@ fn downshift() {
     assert_eq!(fell.kind, EventKind::Downshift([mbit(1000), mbit(100)]));
     assert_eq!((fell.at_us, fell.interface.as_str()), (Some(Elapsed(9_100_000)), "enp34s0"));
     assert!(fell.text.ends_with("check cabling!"), "{}", fell.text);
+    let told = link.stack[0].nic.measured().and_then(|nic| nic.downshift.measured());
+    assert_eq!(told.map(|fact| (fact.value.as_str(), fact.source)), Some((fell.text.as_str(), Source::KernelLog)));
     // A PHY with a name of its own.
     let link = self::link("downshift_board.tree");
     assert_eq!(kinds(&link), [EventKind::Downshift([mbit(1000), mbit(100)]), EventKind::Up(mbit(100))]);
