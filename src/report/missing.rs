@@ -26,8 +26,10 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 8] = [
+const NOT_USED: [&str; 10] = [
     "not asked for",
+    "nothing is aggregated on this end's way",
+    "this end sent nothing",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",
     "this direction by itself was not asked for",

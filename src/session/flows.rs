@@ -41,9 +41,8 @@ pub fn hold(
     })
 }
 
-/// What each connection sent: by its kernel, or an equal share of all where the kernel does not tell.
+/// What each connection sent, by its kernel; empty where that does not tell it of all.
 fn sent(sender: &SenderEnd, flows: usize) -> Vec<u64> {
     let told = sender.stats.measured().map(|stats| stats.iter().map(|stream| stream.bytes_sent).collect::<Option<Vec<u64>>>());
-    let share = || vec![sender.bytes.0 / flows.max(1) as u64; flows];
-    told.flatten().filter(|told| told.len() == flows).unwrap_or_else(share)
+    told.flatten().filter(|told| told.len() == flows).unwrap_or_default()
 }
