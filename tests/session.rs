@@ -98,7 +98,7 @@ fn another_version_is_told_with_both_numbers() {
     });
     let (code, _, err) = run(&["run", &format!("127.0.0.1:{port}"), "--code", CODE, "-q"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("9.2") && err.contains("3.0"), "{err}");
+    assert!(err.contains("9.2") && err.contains("3.1"), "{err}");
     server.join().unwrap();
 }
 
@@ -170,6 +170,16 @@ fn a_killed_client_frees_the_agent_soon_and_leaves_nothing() {
         assert!(line.contains("127.0.0.1"), "{line}");
         assert_eq!(leftovers(&agent.share()), Vec::<PathBuf>::new(), "{step}");
     }
+}
+
+#[test]
+fn who_starts_right_after_a_killed_client_does_not_hear_that_the_agent_is_busy() {
+    let agent = Agent::start();
+    let mut first = Running::start(agent.client(&["--quick"])).unwrap();
+    first.wait_for("path MTU", SOON).unwrap();
+    first.signal("-KILL").unwrap();
+    let mut second = Running::start(agent.client(&["--quick"])).unwrap();
+    second.wait_for("links", SOON).unwrap();
 }
 
 #[test]

@@ -135,13 +135,35 @@ fn several_congestion_controls_are_compared_and_what_ran_is_told() {
     let trials = section["congestion"]["measured"].as_array().unwrap();
     let told: Vec<&str> = trials.iter().map(|trial| trial["congestion"].as_str().unwrap()).collect();
     assert_eq!(told, ["cubic", "reno", "nosuch"]);
-    for trial in trials {
+    for trial in &trials[..2] {
         assert!(goodput(&trial["pass"]) > 0);
     }
+    assert_eq!(
+        section["upload"]["single"]["measured"]["method"]["congestion"], "cubic",
+        "the first one stands for its direction"
+    );
+    assert!(
+        section["both"]["measured"].is_null() && section["upload"]["multi"]["measured"].is_null(),
+        "nothing else is measured"
+    );
+    assert!(err.contains("PC → NAS, 1 stream, reno"), "the lines name what is compared: {err}");
     if cfg!(target_os = "linux") {
-        assert_ne!(trials[2]["pass"]["measured"]["method"]["congestion"], "nosuch");
+        assert!(trials[2]["pass"]["measured"].is_null(), "it did not run");
         assert!(err.contains("cannot use the congestion control nosuch"), "{err}");
     }
+}
+
+#[test]
+fn controls_that_nobody_has_are_told_in_one_sentence_with_exit_code_2() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let args = ["--upload", "--time", "0.5", "--congestion", "cubic,nosuch", "--color", "never"];
+    let (code, out, err) = Agent::start().throughput(&args);
+    assert_eq!(code, Some(2), "{out} {err}");
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(out.starts_with("Inconclusive: cubic and nosuch were to be compared, and no two of them ran."), "{out}");
+    assert!(out.contains("The PC could not use nosuch; it has") && out.contains("cubic"), "{out}");
 }
 
 #[test]
@@ -158,12 +180,14 @@ fn without_a_time_a_pass_ends_when_enough_is_known_or_its_time_is_over() {
 #[test]
 fn what_cannot_be_meant_is_told_in_one_sentence() {
     let agent = Agent::start();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--time", "0"], "0.5 to 120 seconds"),
         (&["--time", "1000"], "0.5 to 120 seconds"),
         (&["--rate", "2G"], "--udp"),
         (&["--upload", "--download"], "cannot be used with"),
         (&["--congestion", "x y"], "no name of a congestion control"),
+        (&["--congestion", "cubic,cubic"], "names cubic twice"),
+        (&["--congestion", "cubic,reno", "--both"], "leave --both out"),
         (&["--together", "2"], "--session"),
         (&["--window", "1"], "4 KB to 1 GB"),
         (&["--bind", "203.0.113.7", "--time", "1"], "203.0.113.7"),

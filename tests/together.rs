@@ -12,7 +12,7 @@ use weaklink::model::together::{BothRates, Together};
 use weaklink::session::client::ClientSession;
 use weaklink::session::dial::{Family, Target};
 use weaklink::session::steps::together::{self, Gathered};
-use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, RunSettings, SessionError};
+use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, LinkWishes, RunSettings, SessionError};
 use weaklink::sys::Stop;
 use weaklink::units::ByteSize;
 use weaklink::wire::{PairingCode, Reply, Request};
@@ -129,6 +129,7 @@ fn settings(agent: SocketAddr) -> RunSettings {
         max_data: ByteSize(0),
         gain: false,
         lldp: Duration::ZERO,
+        links: LinkWishes::default(),
         stated_pc: None,
         stated_nas: None,
     }
@@ -213,7 +214,7 @@ fn whoever_comes_for_something_else_is_refused_and_disturbs_nobody() {
     runtime().block_on(async {
         let server = Server::start();
         let mut first = server.client().await.unwrap();
-        assert!(matches!(first.session.ask(wish(2)).await, Ok(Reply::Waiting { present: 1 })));
+        assert!(matches!(first.session.ask(wish(2)).await, Ok(Reply::Waiting { present: 1, .. })));
         let mut stranger = server.client().await.unwrap();
         assert!(is_busy(&stranger.ordinary().await), "a diagnosis beside a group");
         for (name, members, word) in [("other", 2, "another name, lab"), ("lab", 3, "for 2 PCs, not for 3")] {
@@ -236,7 +237,7 @@ fn one_that_is_gone_in_the_middle_is_named_and_holds_up_nobody() {
     runtime().block_on(async {
         let server = Server::start();
         let mut first = server.client().await.unwrap();
-        assert!(matches!(first.session.ask(wish(3)).await, Ok(Reply::Waiting { present: 1 })));
+        assert!(matches!(first.session.ask(wish(3)).await, Ok(Reply::Waiting { present: 1, .. })));
         let (second, mut third) = (server.client().await.unwrap(), server.client().await.unwrap());
         let tasks = [first.measure(3), second.measure(3)];
         let group = third.gather("lab", 3).await.unwrap();

@@ -20,7 +20,7 @@ use weaklink::model::plan::{Depth, Scope, ThroughputPlan, UdpPlan, Ways, Workloa
 use weaklink::model::udp::{UdpDirection, UdpReceived, UdpSection, UdpSent};
 use weaklink::session::client::ClientSession;
 use weaklink::session::dial::Family;
-use weaklink::session::{Events, RunSettings, SessionError, steps};
+use weaklink::session::{Events, LinkWishes, RunSettings, SessionError, steps};
 use weaklink::sys::Stop;
 use weaklink::throughput::udp::assemble;
 use weaklink::units::{BitRate, ByteSize};
@@ -72,6 +72,7 @@ fn plays_the_pc() {
         max_data: ByteSize(0),
         gain: false,
         lldp: Duration::ZERO,
+        links: LinkWishes::default(),
         stated_pc: None,
         stated_nas: None,
     };

@@ -34,6 +34,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Find the largest packet of each direction, who limits it and what to change; seconds
     Mtu(Box<MtuArgs>),
+    /// Say what each end's port can do, what it negotiated, why it is less, and which cable a copy uses; seconds
+    Link(Box<LinkArgs>),
     /// Measure raw TCP or UDP alone: 1 stream and many, each direction and both at once; or against iperf3
     Throughput(Box<ThroughputArgs>),
     /// Judge a saved report again with the rules of this version
@@ -198,6 +200,51 @@ pub struct MtuArgs {
     pub output: OutputArgs,
 }
 
+/// `weaklink link`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weaklink link                             all ports of this host: speed, partner, bus, aggregation, counters
+  weaklink link nas.local                   the way to the NAS at both ends, with `weaklink serve` running there
+  weaklink link nas.local --no-agent        the same as far as this end knows it
+  weaklink link --watch 30                  also which counters grow within 30 s, such as damaged frames
+  sudo weaklink link nas.local --lldp       also hears what the switches say of their ports (35 s more)
+
+With an agent the ports are loaded for a second in each direction (--no-load leaves that out): only then damaged frames are
+counted, and the spread over an aggregation shows.
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
+Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told, 130 interrupted.")]
+pub struct LinkArgs {
+    /// The NAS.
+    #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT; without it, all ports of this host")]
+    pub host: Option<String>,
+    /// No `weaklink serve` on the NAS: look at this end only
+    #[arg(long, requires = "host", conflicts_with_all = ["code", "code_file", "no_load"])]
+    pub no_agent: bool,
+    /// How the agent is reached.
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// The address family.
+    #[command(flatten)]
+    pub family: FamilyArgs,
+    /// Move no data: look only
+    #[arg(long, requires = "host")]
+    pub no_load: bool,
+    /// Also watch for so long which counters grow while weaklink moves nothing
+    #[arg(long, value_name = "SECONDS")]
+    pub watch: Option<f64>,
+    /// Wait up to 35 s for the switches to say what they know of their ports (LLDP, CDP, LACP; needs root, or lldpd)
+    #[arg(long)]
+    pub lldp: bool,
+    /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
+    #[arg(long, value_name = "END=SPEED")]
+    pub link_speed: Vec<String>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 /// `weaklink throughput`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
 #[derive(Debug, Args)]
@@ -206,15 +253,18 @@ Examples:
   weaklink throughput nas.local                          both directions, 1 stream and more while the sum grows
   weaklink throughput nas.local --upload --time 30       one direction, 30 s for each pass
   weaklink throughput nas.local --streams 8 --window 4M  8 streams, socket buffers of 4 MB
-  weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls
+  weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls, and measures nothing else
   weaklink throughput nas.local --udp                    searches the rate at which datagrams get lost
   weaklink throughput nas.local --udp --rate 2G          loss, jitter and reordering at one rate
   weaklink throughput nas.local --together 2 --session x on two PCs: each alone, then both at once
   weaklink throughput --iperf3 nas.local                 against `iperf3 -s` in place of `weaklink serve`
+  weaklink throughput --iperf3 nas.local --udp --rate 2G datagrams to an iperf3 server: that needs a rate
 
 A pass ends when its rate is known to 1 % (95 % confidence), at the latest after 4 s; --time sets a fixed time.
+The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
-Exit codes: 0 healthy or information only, 1 a finding that costs speed, 2 could not be measured, 130 interrupted.")]
+Exit codes: 0 healthy, as asked or information only, 1 a finding that costs speed, 2 could not be measured or decided,
+130 interrupted.")]
 pub struct ThroughputArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
@@ -270,7 +320,7 @@ pub struct ThroughputArgs {
     /// Datagrams in place of TCP: loss, jitter, reordering, and the rate at which loss begins
     #[arg(long, short = 'u', conflicts_with_all = ["both", "bytes", "window", "mss", "congestion", "streams"])]
     pub udp: bool,
-    /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched]
+    /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched; --iperf3 needs a rate]
     #[arg(long, short = 'b', value_name = "RATE", requires = "udp")]
     pub rate: Option<BitRate>,
     /// With --udp: payload of a datagram [default: what the path MTU carries]
@@ -282,6 +332,9 @@ pub struct ThroughputArgs {
     /// With --together: the name that the PCs meet under
     #[arg(long, value_name = "NAME", requires = "together")]
     pub session: Option<String>,
+    /// Show all behind the first screen: what held each pass back, round trips, processors, links, hosts (files have it always)
+    #[arg(long)]
+    pub details: bool,
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
     #[arg(long, value_name = "END=SPEED")]
     pub link_speed: Vec<String>,
@@ -374,6 +427,7 @@ pub struct JudgeArgs {
 Examples:
   weaklink report report.json                     as text
   weaklink report report.json --trace             with every probe of the path MTU
+  weaklink report report.json --details           of raw rates all behind the first screen
   weaklink report report.json --format markdown   for a ticket")]
 pub struct ReportArgs {
     /// A report that `weaklink run` or `mtu` saved with --json or -o; - for standard input
@@ -385,6 +439,9 @@ pub struct ReportArgs {
     /// Show every probe of the path MTU
     #[arg(long)]
     pub trace: bool,
+    /// Of raw rates (`weaklink throughput`) show all behind the first screen too, in text
+    #[arg(long)]
+    pub details: bool,
     /// Colour
     #[arg(long, value_enum, default_value_t = ColorArg::Auto, value_name = "WHEN")]
     pub color: ColorArg,

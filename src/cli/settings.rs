@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, MtuArgs, RunArgs, ThroughputArgs, WorkloadArg};
+use crate::cli::args::{CodeArgs, ColorArg, FamilyArgs, LinkArgs, MtuArgs, RunArgs, ThroughputArgs, WorkloadArg};
 use crate::copy::SshOptions;
 use crate::link::LISTEN;
 use crate::model::plan::{Depth, Scope, ThroughputPlan, TogetherPlan, UdpPlan, Ways, Workload};
@@ -14,7 +14,7 @@ use crate::mtu::FILE_SERVICES;
 use crate::report::Style;
 use crate::session::dial::{Family, Target, TargetError};
 use crate::session::group::is_name;
-use crate::session::{AloneSettings, Iperf3Settings, RunSettings, SshSettings};
+use crate::session::{AloneSettings, Iperf3Settings, LinkSettings, LinkWishes, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
 
@@ -155,6 +155,7 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
         max_data: args.max_data,
         gain: false,
         lldp: Duration::ZERO,
+        links: LinkWishes::default(),
         stated_pc,
         stated_nas,
     };
@@ -212,6 +213,56 @@ pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
         max_data: ByteSize(0),
         gain: args.gain,
         lldp,
+        links: LinkWishes::default(),
+        stated_pc,
+        stated_nas,
+    })))
+}
+
+/// What `weaklink link` is to do: with an agent, or by itself.
+#[derive(Debug)]
+pub enum LinkMode {
+    /// A session with an agent.
+    Agent(Box<RunSettings>),
+    /// This end alone.
+    Alone(LinkSettings),
+}
+
+/// The longest watch, in seconds.
+const MOST_WATCHED: f64 = 3600.0;
+
+/// What `weaklink link` is to do.
+pub fn link(args: &LinkArgs) -> Result<LinkMode, Unusable> {
+    let (stated_pc, stated_nas) = stated(&args.link_speed)?;
+    let target = args.host.as_deref().map(target).transpose()?;
+    let family = family(&args.family);
+    let lldp = if args.lldp { LISTEN } else { Duration::ZERO };
+    let watch = match args.watch {
+        None => Duration::ZERO,
+        Some(seconds) if (0.1..=MOST_WATCHED).contains(&seconds) => Duration::from_secs_f64(seconds),
+        Some(seconds) => return Err(unusable(format!("--watch {seconds}: 0.1 to {MOST_WATCHED} seconds can be watched"))),
+    };
+    let target = match target {
+        Some(target) if !args.no_agent => target,
+        target => return Ok(LinkMode::Alone(LinkSettings { target, family, watch, lldp, stated_pc })),
+    };
+    Ok(LinkMode::Agent(Box::new(RunSettings {
+        scope: Scope::Link,
+        target,
+        family,
+        code: typed_code(&args.code)?,
+        depth: Depth::Normal,
+        local: false,
+        throughput: ThroughputPlan::default(),
+        bind: None,
+        pc_dir: None,
+        path: None,
+        ssh: None,
+        workload: Workload::Large,
+        max_data: ByteSize(0),
+        gain: false,
+        lldp,
+        links: LinkWishes { load: !args.no_load, watch },
         stated_pc,
         stated_nas,
     })))
@@ -285,6 +336,7 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
         max_data: ByteSize(0),
         gain: false,
         lldp: Duration::ZERO,
+        links: LinkWishes::default(),
         stated_pc,
         stated_nas,
     })))
@@ -319,6 +371,14 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
     };
     if let Some(name) = args.congestion.iter().find(|name| !named(name)) {
         return Err(unusable(format!("--congestion {name:?} is no name of a congestion control, such as cubic or bbr")));
+    }
+    if let Some(twice) =
+        args.congestion.iter().enumerate().find(|(at, name)| args.congestion.iter().take(*at).any(|other| other == *name))
+    {
+        return Err(unusable(format!("--congestion names {} twice", twice.1)));
+    }
+    if args.both && args.congestion.len() > 1 {
+        return Err(unusable("--congestion compares several in one direction at a time: leave --both out"));
     }
     let together = match (args.together, &args.session) {
         (Some(members), Some(name)) if is_name(name) => Some(TogetherPlan { members, name: name.clone() }),
@@ -381,12 +441,12 @@ pub fn style(color: ColorArg) -> Style {
             terminal && !refused && std::env::var("TERM").is_ok_and(|term| term != "dumb")
         }
     };
-    Style { color, width: width(terminal), unicode: unicode(), trace: false }
+    Style { color, width: width(terminal), unicode: unicode(), trace: false, details: true }
 }
 
 /// The style of a file: nothing that depends on a terminal.
 pub const fn file_style() -> Style {
-    Style { color: false, width: 100, unicode: true, trace: false }
+    Style { color: false, width: 100, unicode: true, trace: false, details: true }
 }
 
 fn width(terminal: bool) -> usize {

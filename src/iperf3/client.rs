@@ -5,6 +5,7 @@
 //! | `test` | pure: what is asked, as parameters, sockets and streams; what came of it |
 //! | `run` (here), `measure` | the shell: the dialogue with the server, and the time between its begin and its end |
 //! | `passes`, `output` | pure: from that to the passes of our model |
+//! | `believed` | pure: whether what a server tells can be |
 //! | `error` | what went wrong, in sentences |
 //!
 //! ```no_run
@@ -19,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod believed;
 mod error;
 mod measure;
 pub mod output;

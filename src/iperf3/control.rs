@@ -22,6 +22,16 @@ pub enum ControlError {
     /// The other end did not say in time what it had to.
     #[error("the other end did not answer in time")]
     TimedOut,
+    /// It began a word and did not end it in time.
+    #[error("the other end sent {got} of {of} bytes of {what} and then nothing more")]
+    Unfinished {
+        /// The bytes that came.
+        got: usize,
+        /// The bytes that the word has.
+        of: usize,
+        /// Which word.
+        what: &'static str,
+    },
     /// We were asked to end.
     #[error("it was interrupted")]
     Stopped,
@@ -57,8 +67,7 @@ pub enum ControlError {
 }
 
 fn fault_words(fault: Fault) -> String {
-    // Another system may have other numbers; on Linux, where nearly all servers run, they are these.
-    let system = if fault.system > 0 { format!(" ({})", io::Error::from_raw_os_error(fault.system)) } else { String::new() };
+    let system = fault.system_words().map(|words| format!(" ({words})")).unwrap_or_default();
     match fault.meaning() {
         Some(words) => format!("{words}{system}"),
         None => format!("iperf3's error {}{system}", fault.iperf),
@@ -139,19 +148,45 @@ impl Control {
     /// # Errors
     /// As all calls.
     pub fn receive(&self, bytes: &mut [u8], deadline: Instant) -> Result<(), ControlError> {
+        self.fill(bytes, deadline).1
+    }
+
+    /// The same in the middle of a word: of `(already there, in all, which)`; one that does not end is told as that.
+    fn receive_rest(
+        &self,
+        bytes: &mut [u8],
+        (before, of, what): (usize, usize, &'static str),
+        deadline: Instant,
+    ) -> Result<(), ControlError> {
+        match self.fill(bytes, deadline) {
+            (have, Err(ControlError::TimedOut)) if before + have > 0 => {
+                Err(ControlError::Unfinished { got: before + have, of, what })
+            }
+            (_, result) => result,
+        }
+    }
+
+    /// Fills `bytes` until `deadline`; gives also how far it came.
+    fn fill(&self, bytes: &mut [u8], deadline: Instant) -> (usize, Result<(), ControlError>) {
         let mut have = 0;
         while let Some(rest) = bytes.get_mut(have..).filter(|rest| !rest.is_empty()) {
-            match (&self.stream).read(rest) {
-                Ok(0) => return Err(ControlError::Closed),
-                Ok(read) => have += read,
-                Err(error) => self.wait(error, deadline)?,
+            let waited = match (&self.stream).read(rest) {
+                Ok(0) => Err(ControlError::Closed),
+                Ok(read) => {
+                    have += read;
+                    Ok(())
+                }
+                Err(error) => self.wait(error, deadline),
+            };
+            if waited.is_err() {
+                return (have, waited);
             }
             // Also a peer that sends a byte now and then must come to an end.
             if have < bytes.len() && Instant::now() >= deadline {
-                return Err(ControlError::TimedOut);
+                return (have, Err(ControlError::TimedOut));
             }
         }
-        Ok(())
+        (have, Ok(()))
     }
 
     /// After a call that gave nothing: whether to try again.
@@ -201,7 +236,7 @@ impl Control {
         match State::from_byte(byte).ok_or(ControlError::UnknownState(byte))? {
             State::ServerError => {
                 let mut fault = [0; Fault::LEN];
-                self.receive(&mut fault, deadline)?;
+                self.receive_rest(&mut fault, (1, Fault::LEN + 1, "an error"), deadline)?;
                 Err(ControlError::Refused(Fault::decode(fault)))
             }
             state => Ok(state),
@@ -244,13 +279,14 @@ impl Control {
     /// A message, of at most `most` bytes; memory grows with what has arrived, not with what was announced.
     fn receive_json(&self, most: usize, deadline: Instant) -> Result<Vec<u8>, ControlError> {
         let mut head = [0; 4];
-        self.receive(&mut head, deadline)?;
+        self.receive_rest(&mut head, (0, 4, "a message's length"), deadline)?;
         let len = frame_length(head, most)?;
         let mut json = Vec::new();
         while json.len() < len {
             let have = json.len();
             json.resize(len.min(have + PIECE), 0);
-            self.receive(json.get_mut(have..).unwrap_or_default(), deadline)?;
+            let told = (have + head.len(), len + head.len(), "a message");
+            self.receive_rest(json.get_mut(have..).unwrap_or_default(), told, deadline)?;
         }
         // C programs may count the NUL at the end.
         while json.last() == Some(&0) {

@@ -35,6 +35,17 @@ impl Fault {
         Self { iperf: (both >> 32) as i32, system: both as i32 }
     }
 
+    /// What the system's number says, as Linux numbers them: nearly all servers run there. Nothing where none belongs to the fault.
+    pub fn system_words(self) -> Option<String> {
+        // The last one and the two gaps of Linux's list (asm-generic/errno.h).
+        let known = (1..=133).contains(&self.system) && ![41, 58].contains(&self.system);
+        match self.system {
+            0 => None,
+            _ if known => Some(std::io::Error::from_raw_os_error(self.system).to_string()),
+            other => Some(format!("errno {other}, not one that Linux knows")),
+        }
+    }
+
     /// What iperf3's number says, where it is one of those that a server sends.
     pub fn meaning(self) -> Option<&'static str> {
         CODES.iter().find(|(code, _)| code.number() == self.iperf).map(|(_, words)| *words)
@@ -162,5 +173,14 @@ mod tests {
         assert_eq!(Fault::decode(fault.encode()), fault);
         assert_eq!(fault.meaning(), Some("it allows fewer streams"));
         assert_eq!(Fault { iperf: 9999, system: 0 }.meaning(), None);
+        assert_eq!(Fault { iperf: 6, system: 0 }.system_words(), None);
+        for (system, words) in [
+            (i32::MAX, "errno 2147483647, not one that Linux knows"),
+            (-7, "errno -7, not one that Linux knows"),
+            (134, "errno 134, not one that Linux knows"),
+            (13, "os error 13"),
+        ] {
+            assert!(Fault { iperf: 6, system }.system_words().is_some_and(|said| said.contains(words)), "{system}");
+        }
     }
 }

@@ -46,6 +46,12 @@ pub const PORT: u16 = 5201;
 /// Tests at the same moment; who comes beyond it is told that the server is busy.
 pub const MOST_TESTS: usize = 8;
 
+/// Those of one address that have not opened all their streams yet: who says its cookie and then nothing must not hold every place.
+const MOST_BEGINNING: usize = MOST_TESTS / 2;
+
+/// How long a client waits for one of those before it is told that the server is busy: a beginning takes some round trips.
+const CROWDED: Duration = Duration::from_secs(2);
+
 /// The time for a connection to send its cookie.
 const GREETING: Duration = Duration::from_secs(5);
 
@@ -219,7 +225,13 @@ fn meet(house: &Arc<House>, stream: TcpStream, peer: SocketAddr, number: u64) ->
     let mut bytes = [0; Cookie::LEN];
     control.receive(&mut bytes, deadline).ok()?;
     let cookie = Cookie::decode(bytes)?;
-    match house.enter(cookie, peer.ip()) {
+    let mut admission = house.enter(cookie, peer.ip());
+    let crowded = Instant::now() + CROWDED;
+    while matches!(admission, Admission::Crowded) && Instant::now() < crowded && !house.stop().is_set() {
+        thread::sleep(LOOK);
+        admission = house.enter(cookie, peer.ip());
+    }
+    match admission {
         Admission::Stream(sender) => {
             let stream = control.into_stream();
             // More than the test waits for: closed here.
@@ -232,8 +244,12 @@ fn meet(house: &Arc<House>, stream: TcpStream, peer: SocketAddr, number: u64) ->
             let _ = SockRef::from(control.stream()).set_tcp_keepalive(&keepalive);
             Some((control, place))
         }
-        Admission::Busy => {
-            house.tell(Iperf3Event::Rejected { peer, reason: format!("{MOST_TESTS} tests are running") });
+        Admission::Busy | Admission::Crowded => {
+            let reason = match admission {
+                Admission::Crowded => format!("{MOST_BEGINNING} clients of its address have begun a test and not gone on"),
+                _ => format!("{MOST_TESTS} tests are running"),
+            };
+            house.tell(Iperf3Event::Rejected { peer, reason });
             let _ = control.send_state(State::AccessDenied, deadline);
             test::hang_up(&control);
             None

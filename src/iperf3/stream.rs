@@ -94,6 +94,9 @@ pub struct StreamEnd {
     pub ended: Duration,
     /// The connection as the kernel counted it at the end.
     pub tcp: Outcome<TcpStats>,
+    /// The bytes that the other end's kernel had acknowledged when its thread ended, the cookie's and the omitted part's among them;
+    /// none where the system does not tell.
+    pub acknowledged: Option<u64>,
     /// The congestion control that ran, where the system tells.
     pub congestion: Option<String>,
     /// How the bytes were handed over: `sendfile`, `send`, `recv-trunc`, `read`.
@@ -171,6 +174,7 @@ pub(super) struct LoopEnd {
 struct ThreadEnd {
     ended: Duration,
     tcp: Outcome<TcpStats>,
+    acknowledged: Option<u64>,
     congestion: Option<String>,
     cpu: Option<Duration>,
     of_loop: LoopEnd,
@@ -269,10 +273,7 @@ impl Streams {
     pub fn all_acknowledged(&self, before: u64) -> Option<bool> {
         let mut all = true;
         for (stream, tally) in self.of_way(Way::Send) {
-            let DataSocket::Tcp(socket) = &*stream.socket else { return None };
-            let info = sys::tcp::info(&SockRef::from(socket)).ok()?;
-            let acknowledged = info.get(BYTES_ACKED..BYTES_ACKED + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes)?;
-            all &= acknowledged >= tally.get().bytes.saturating_add(before);
+            all &= acknowledged(&stream.socket)? >= tally.get().bytes.saturating_add(before);
         }
         Some(all)
     }
@@ -345,6 +346,7 @@ impl Streams {
             let end = thread.join().unwrap_or_else(|_| ThreadEnd {
                 ended: self.shared.now(),
                 tcp: Outcome::failed("the stream's thread failed"),
+                acknowledged: None,
                 congestion: None,
                 cpu: None,
                 of_loop: LoopEnd { method: "unknown", error: Some(io::Error::other("the stream's thread failed")) },
@@ -357,6 +359,7 @@ impl Streams {
                 last: tally.last(),
                 ended: end.ended,
                 tcp: end.tcp,
+                acknowledged: end.acknowledged,
                 congestion: end.congestion,
                 method: end.of_loop.method,
                 cpu: end.cpu,
@@ -393,6 +396,7 @@ fn run(shared: &Shared, socket: &DataSocket, way: Way, at: usize) -> ThreadEnd {
     let end = ThreadEnd {
         ended: shared.now(),
         tcp: tcp_stats(socket),
+        acknowledged: acknowledged(socket),
         congestion: match socket {
             DataSocket::Tcp(stream) => sys::tcp::congestion(&SockRef::from(stream)).ok(),
             DataSocket::Udp(_) => None,
@@ -403,6 +407,13 @@ fn run(shared: &Shared, socket: &DataSocket, way: Way, at: usize) -> ThreadEnd {
     let left = if way == Way::Send { &shared.senders_left } else { &shared.receivers_left };
     left.fetch_sub(1, Ordering::Release);
     end
+}
+
+/// The bytes that the other end's kernel has acknowledged, where this system tells.
+fn acknowledged(socket: &DataSocket) -> Option<u64> {
+    let DataSocket::Tcp(socket) = socket else { return None };
+    let info = sys::tcp::info(&SockRef::from(socket)).ok()?;
+    info.get(BYTES_ACKED..BYTES_ACKED + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes)
 }
 
 fn tcp_stats(socket: &DataSocket) -> Outcome<TcpStats> {

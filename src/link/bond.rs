@@ -2,11 +2,14 @@
 
 use super::facts::{BondRow, LinkRow};
 use super::tree::Tree;
-use crate::model::link::{Bond, BondPort, Duplex};
+use crate::model::link::{Bond, BondPort, BondSettings, Duplex};
 use crate::units::BitRate;
 
 /// More ports than this are not listed.
 const PORTS: usize = 64;
+
+/// The kernel knows no more ARP targets (`BOND_MAX_ARP_TARGETS`).
+const TARGETS: usize = 16;
 
 /// The long names of `/proc/net/bonding` (`bond_mode_name` of the kernel) and the short ones.
 const MODES: [(&str, &str); 7] = [
@@ -59,6 +62,8 @@ pub fn parse(text: &str) -> Bond {
             },
         }
     }
+    // The kernel walks its own list when it writes this file.
+    bond.in_order = true;
     finish(&mut bond, current.as_deref());
     bond
 }
@@ -68,20 +73,58 @@ fn take_bond_line(bond: &mut Bond, key: &str, value: &str) {
         "Bonding Mode" => {
             let known = MODES.iter().find(|(long, _)| value.starts_with(long));
             known.map_or(value, |(_, short)| short).clone_into(&mut bond.mode);
+            // "fault-tolerance (active-backup) (fail_over_mac active)"
+            let follows = value.split_once("(fail_over_mac ").and_then(|(_, rest)| rest.split(')').next());
+            bond.settings.fail_over_mac = follows.map(str::to_owned);
         }
         // The word, then the number in parentheses.
         "Transmit Hash Policy" => bond.hash_policy = value.split_whitespace().next().map(str::to_owned),
         "Aggregator ID" => bond.active_aggregator = value.parse().ok(),
         "Number of ports" => bond.active_ports = value.parse().ok(),
         "Partner Mac Address" => bond.partner_mac = Some(value.to_owned()),
+        "Actor Key" => bond.actor_key = value.parse().ok(),
+        "Partner Key" => bond.partner_key = value.parse().ok(),
+        _ => take_setting(&mut bond.settings, key, value),
+    }
+}
+
+/// How the bond is set up, in the words of `bond_info_show_master`.
+fn take_setting(settings: &mut BondSettings, key: &str, value: &str) {
+    let word = || value.split_whitespace().next().map(str::to_owned);
+    match key {
+        "MII Polling Interval (ms)" => settings.miimon_ms = value.parse().ok(),
+        "Up Delay (ms)" => settings.up_delay_ms = value.parse().ok(),
+        "Down Delay (ms)" => settings.down_delay_ms = value.parse().ok(),
+        "ARP Polling Interval (ms)" => settings.arp_interval_ms = value.parse().ok(),
+        "ARP IP target/s (n.n.n.n form)" => {
+            settings.arp_targets = value.split([',', ' ']).filter(|at| !at.is_empty()).take(TARGETS).map(str::to_owned).collect();
+        }
+        "Primary Slave" => settings.primary = word().filter(|name| name != "None"),
+        "LACP rate" => settings.lacp_rate = word(),
+        "LACP active" => settings.lacp_active = switch(value),
+        "Aggregator selection policy (ad_select)" => settings.ad_select = word(),
+        "Min links" => settings.min_links = value.parse().ok(),
         _ => {}
+    }
+}
+
+/// The kernel's words for a switch; sysfs says 1 and 0.
+fn switch(word: &str) -> Option<bool> {
+    match word {
+        "on" | "1" => Some(true),
+        "off" | "0" => Some(false),
+        _ => None,
     }
 }
 
 fn take_port_line(port: &mut BondPort, block: Part, key: &str, value: &str) {
     match (block, key) {
         (Part::Actor, "port state") => port.actor_state = value.parse().ok(),
+        (Part::Actor, "port key") => port.actor_key = value.parse().ok(),
         (Part::Partner, "port state") => port.partner_state = value.parse().ok(),
+        (Part::Partner, "system mac address") => port.partner_system = Some(value.to_owned()),
+        (Part::Partner, "oper key") => port.partner_key = value.parse().ok(),
+        (Part::Partner, "port number") => port.partner_port = value.parse().ok(),
         (Part::Port, "MII Status") => {
             // A port that is going down still carries; one that is coming back does not yet.
             port.up = match value {
@@ -96,6 +139,8 @@ fn take_port_line(port: &mut BondPort, block: Part, key: &str, value: &str) {
         }
         (Part::Port, "Duplex") => port.duplex = duplex(value),
         (Part::Port, "Link Failure Count") => port.failures = value.parse().ok(),
+        (Part::Port, "Permanent HW addr") => port.permanent_mac = Some(value.to_owned()),
+        (Part::Port, "Slave queue ID") => port.queue_id = value.parse().ok(),
         (Part::Port, "Aggregator ID") => port.aggregator = value.parse().ok(),
         (Part::Port, "Actor Churn State") => {
             value.clone_into(&mut port.churn.get_or_insert_with(unknown_churn)[0]);
@@ -124,6 +169,7 @@ fn finish(bond: &mut Bond, current: Option<&str>) {
     if !hashes(&bond.mode) {
         bond.hash_policy = None;
     }
+    keep_what_the_mode_has(&bond.mode, &mut bond.settings);
     for port in &mut bond.ports {
         port.active = port.active.or(match bond.mode.as_str() {
             "active-backup" => current.map(|name| name == port.name),
@@ -133,6 +179,29 @@ fn finish(bond: &mut Bond, current: Option<&str>) {
             },
             _ => port.up,
         });
+    }
+}
+
+/// Netlink and sysfs tell every setting in every mode; what the mode does not look at is no fact about this bond.
+fn keep_what_the_mode_has(mode: &str, settings: &mut BondSettings) {
+    let keep = |modes: &[&str]| modes.contains(&mode);
+    if !keep(&["802.3ad"]) {
+        (settings.lacp_rate, settings.lacp_active, settings.ad_select, settings.min_links) = (None, None, None, None);
+    }
+    if !keep(&["active-backup"]) {
+        settings.fail_over_mac = None;
+    }
+    if !keep(&["active-backup", "balance-tlb", "balance-alb"]) {
+        settings.primary = None;
+    }
+    if !keep(&["balance-tlb", "balance-alb"]) {
+        settings.lp_interval_s = None;
+    }
+    if !keep(&["balance-tlb"]) {
+        settings.tlb_dynamic = None;
+    }
+    if !keep(&["balance-rr"]) {
+        settings.packets_per_port = None;
     }
 }
 
@@ -160,7 +229,12 @@ fn add_netlink(bond: &mut Bond, own: &BondRow, ports: &[&LinkRow], rows: &[LinkR
     fill(&mut bond.hash_policy, own.hash_policy.as_ref());
     fill(&mut bond.active_aggregator, own.aggregator.as_ref());
     fill(&mut bond.active_ports, own.aggregator_ports.as_ref());
-    fill(&mut bond.partner_mac, own.partner_mac.map(mac_text).as_ref());
+    fill(&mut bond.partner_mac, own.partner_mac.map(|mac| mac_text(&mac)).as_ref());
+    fill(&mut bond.actor_key, own.actor_key.as_ref());
+    fill(&mut bond.partner_key, own.partner_key.as_ref());
+    let name_of = |index: Option<u32>| Some(rows.iter().find(|row| Some(row.index) == index)?.name.clone());
+    add_settings(&mut bond.settings, &own.settings);
+    fill(&mut bond.settings.primary, name_of(own.primary).as_ref());
     for row in ports.iter().take(PORTS) {
         let at = bond.ports.iter().position(|port| port.name == row.name).unwrap_or_else(|| {
             bond.ports.push(BondPort { name: row.name.clone(), ..BondPort::default() });
@@ -175,9 +249,30 @@ fn add_netlink(bond: &mut Bond, own: &BondRow, ports: &[&LinkRow], rows: &[LinkR
         if let (None, Some(actor), Some(partner)) = (&port.churn, &row.port.actor_churn, &row.port.partner_churn) {
             port.churn = Some([actor.clone(), partner.clone()]);
         }
+        fill(&mut port.permanent_mac, row.port.permanent_mac.as_ref().map(|mac| mac_text(mac)).as_ref());
+        fill(&mut port.queue_id, row.port.queue_id.as_ref());
     }
-    let current = own.active_port.and_then(|index| rows.iter().find(|row| row.index == index)).map(|row| row.name.clone());
-    finish(bond, current.as_deref());
+    finish(bond, name_of(own.active_port).as_deref());
+}
+
+/// Fills the settings that are not known yet.
+fn add_settings(place: &mut BondSettings, more: &BondSettings) {
+    fill(&mut place.miimon_ms, more.miimon_ms.as_ref());
+    fill(&mut place.up_delay_ms, more.up_delay_ms.as_ref());
+    fill(&mut place.down_delay_ms, more.down_delay_ms.as_ref());
+    fill(&mut place.arp_interval_ms, more.arp_interval_ms.as_ref());
+    if place.arp_targets.is_empty() {
+        place.arp_targets = more.arp_targets.iter().take(TARGETS).cloned().collect();
+    }
+    fill(&mut place.primary, more.primary.as_ref());
+    fill(&mut place.fail_over_mac, more.fail_over_mac.as_ref());
+    fill(&mut place.lacp_rate, more.lacp_rate.as_ref());
+    fill(&mut place.lacp_active, more.lacp_active.as_ref());
+    fill(&mut place.ad_select, more.ad_select.as_ref());
+    fill(&mut place.min_links, more.min_links.as_ref());
+    fill(&mut place.lp_interval_s, more.lp_interval_s.as_ref());
+    fill(&mut place.tlb_dynamic, more.tlb_dynamic.as_ref());
+    fill(&mut place.packets_per_port, more.packets_per_port.as_ref());
 }
 
 /// Fills what neither told from `/sys/class/net/NAME/bonding` (its partner's file is for root alone).
@@ -196,12 +291,56 @@ fn add_sysfs(bond: &mut Bond, tree: &Tree, name: &str) {
         fill(&mut bond.active_ports, word("ad_num_ports").and_then(|count| count.parse().ok()).as_ref());
         fill(&mut bond.partner_mac, word("ad_partner_mac").as_ref());
     }
-    if bond.ports.is_empty() {
+    if !bond.in_order {
+        // The kernel walks its own list when it writes this file; netlink's dump goes by the interfaces' indices.
         let names = tree.read(&format!("/sys/class/net/{name}/bonding/slaves")).unwrap_or_default();
-        let ports = names.split_whitespace().take(PORTS);
-        bond.ports = ports.map(|port| BondPort { name: port.to_owned(), ..BondPort::default() }).collect();
+        let names: Vec<&str> = names.split_whitespace().take(PORTS).collect();
+        order(bond, &names);
     }
+    let number = |file: &str| word(file).and_then(|text| text.parse().ok());
+    let key = |file: &str| word(file).and_then(|text| text.parse().ok());
+    if bond.mode == "802.3ad" {
+        fill(&mut bond.actor_key, key("ad_actor_key").as_ref());
+        fill(&mut bond.partner_key, key("ad_partner_key").as_ref());
+    }
+    let told = BondSettings {
+        miimon_ms: number("miimon"),
+        up_delay_ms: number("updelay"),
+        down_delay_ms: number("downdelay"),
+        arp_interval_ms: number("arp_interval"),
+        primary: word("primary"),
+        fail_over_mac: word("fail_over_mac"),
+        lacp_rate: word("lacp_rate"),
+        lacp_active: word("lacp_active").and_then(|text| switch(&text)),
+        ad_select: word("ad_select"),
+        min_links: number("min_links"),
+        lp_interval_s: number("lp_interval"),
+        tlb_dynamic: word("tlb_dynamic_lb").and_then(|text| switch(&text)),
+        packets_per_port: number("packets_per_slave"),
+        arp_targets: tree
+            .read(&format!("/sys/class/net/{name}/bonding/arp_ip_target"))
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect(),
+    };
+    add_settings(&mut bond.settings, &told);
     finish(bond, word("active_slave").as_deref());
+}
+
+/// Puts the ports into the kernel's order; those that it did not name were found elsewhere and come last.
+fn order(bond: &mut Bond, names: &[&str]) {
+    if names.is_empty() {
+        return;
+    }
+    let mut known = std::mem::take(&mut bond.ports);
+    for name in names {
+        let at = known.iter().position(|port| port.name == **name);
+        let new = || BondPort { name: (*name).to_owned(), ..BondPort::default() };
+        bond.ports.push(at.map_or_else(new, |at| known.remove(at)));
+    }
+    bond.in_order = known.is_empty();
+    bond.ports.append(&mut known);
 }
 
 /// Adds the speed and duplex that the port's own interface states where the bond knew none.
@@ -218,6 +357,6 @@ fn fill<T: Clone>(place: &mut Option<T>, value: Option<&T>) {
     }
 }
 
-fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
+fn mac_text(mac: &[u8]) -> String {
+    mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }

@@ -6,7 +6,7 @@ use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{bond, interface, kind};
+use super::{bond, interface, kind, klog, whole};
 use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -32,18 +32,27 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     } else {
         Outcome::skipped("this system tells the interface but not the route; on Linux, /proc/net/route or netlink would")
     };
+    let mut stack = interfaces(&host, &top);
+    let events = klog::events(&stack, tree);
+    klog::add_downshifts(&mut stack, &events);
     Outcome::Measured(HostLink {
         local,
         peer,
         gateway,
-        stack: interfaces(&host, &top),
+        stack,
         stated_speed_bps: None,
         neighbours: Outcome::skipped(NOBODY_LISTENED),
+        addresses: whole::addresses(tree, &tables.rows),
+        events,
+        flows: Outcome::skipped(NO_FLOWS),
     })
 }
 
 /// Devices speak only every 30 s.
-const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
+pub(super) const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
+
+/// The ports of connections are known only when they are open.
+const NO_FLOWS: &str = "no connection of this run was open yet whose port of an aggregation could be told";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {
@@ -80,7 +89,7 @@ fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
 }
 
 /// The interfaces from `top` down; `top` always among them, whatever its name.
-fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
+pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
     if !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system()) {
         return vec![elsewhere(top)];
     }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::model::link::BondSettings;
+
 /// Where the route to the peer leads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {
@@ -46,6 +48,8 @@ pub(super) struct LinkRow {
     pub carrier_changes: Option<u32>,
     /// The kernel's counters, named as the files of `/sys/class/net/NAME/statistics`; empty when not told.
     pub counters: Vec<(&'static str, u64)>,
+    /// Its VLAN, when it is one.
+    pub vlan: Option<u16>,
     /// What it says about itself as a bond.
     pub bond: BondRow,
     /// What it says about itself as a bond's port.
@@ -67,6 +71,14 @@ pub(super) struct BondRow {
     pub aggregator_ports: Option<u32>,
     /// The partner's address.
     pub partner_mac: Option<[u8; 6]>,
+    /// Our key in the active aggregator.
+    pub actor_key: Option<u16>,
+    /// The partner's key in the active aggregator.
+    pub partner_key: Option<u16>,
+    /// The index of the preferred port.
+    pub primary: Option<u32>,
+    /// How it is set up, but for the preferred port's name.
+    pub settings: BondSettings,
 }
 
 /// A bond port's own facts; see `model::link::BondPort` for the meanings.
@@ -88,4 +100,19 @@ pub(super) struct PortRow {
     pub actor_churn: Option<String>,
     /// The partner's churn state.
     pub partner_churn: Option<String>,
+    /// The address that the port has by itself.
+    pub permanent_mac: Option<Vec<u8>>,
+    /// The queue whose packets are forced through it.
+    pub queue_id: Option<u16>,
+}
+
+/// One entry of the kernel's table of neighbours (ARP and neighbour discovery).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NeighbourRow {
+    /// The interface's index.
+    pub index: u32,
+    /// Whose it is.
+    pub address: IpAddr,
+    /// The hardware address.
+    pub mac: [u8; 6],
 }

@@ -234,6 +234,12 @@ impl<'a> Probe<'a> {
     }
 }
 
+/// The speed alone, where the interface states one.
+pub(super) fn speed_of(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>) -> Option<BitRate> {
+    let probe = Probe::new(tree, name, row);
+    probe.speed(kind, &probe.settings()).measured().map(|fact| fact.value)
+}
+
 /// A `speed` file: Mbit/s; `-1`, 4294967295, 65535 and 0 are unknown.
 fn parse_speed(text: &str) -> Option<BitRate> {
     ethtool::speed(text.parse().ok()?)

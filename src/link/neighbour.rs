@@ -67,7 +67,7 @@ pub fn listen(ports: &[String], time: Duration, stop: &Stop) -> Outcome<Vec<Neig
     match troubles.first() {
         Some((port, error)) if troubles.len() == silent.len() => why_deaf(port, error),
         _ if stop.is_set() && start.elapsed() < LISTEN => Outcome::skipped(
-            "the switch did not speak while this ran (LLDP frames come every 30 s): `weaklink mtu --lldp` waits for it",
+            "the switch did not speak while this ran (LLDP frames come every 30 s): `weaklink link --lldp` waits for it",
         ),
         _ => Outcome::failed(format!(
             "no LLDP frame came on {} within {} s: the switch does not send any (simple ones cannot, others need it turned on) \
@@ -229,14 +229,7 @@ mod tests {
     }
 
     fn link(stack: Vec<Interface>) -> HostLink {
-        HostLink {
-            local: [192, 0, 2, 1].into(),
-            peer: [192, 0, 2, 2].into(),
-            gateway: Outcome::Measured(None),
-            stack,
-            stated_speed_bps: None,
-            neighbours: Outcome::skipped("not asked"),
-        }
+        HostLink::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), stack)
     }
 
     #[test]

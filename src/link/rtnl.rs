@@ -10,19 +10,23 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, LinkAttribute, LinkFlags,
-    LinkHeader, LinkInfo, LinkMessage, MiiStatus, Stats64,
+    BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, InfoVlan, LinkAttribute,
+    LinkFlags, LinkHeader, LinkInfo, LinkMessage, MiiStatus, Stats64,
 };
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourHeader, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteType, RouteVia,
 };
 
-use super::facts::{BondRow, LinkRow, PortRow, Route};
+use super::facts::{BondRow, LinkRow, NeighbourRow, PortRow, Route};
+use crate::model::link::BondSettings;
 
 /// `struct ifinfomsg`.
 const LINK_HEADER: usize = 16;
 /// `struct rtmsg`.
 const ROUTE_HEADER: usize = 12;
+/// `struct ndmsg`.
+const NEIGHBOUR_HEADER: usize = 12;
 
 fn serialise(message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
     let mut packet = NetlinkMessage::from(message);
@@ -52,6 +56,35 @@ pub(super) fn route_request(peer: IpAddr, source: Option<IpAddr>) -> Vec<u8> {
         message.attributes.push(RouteAttribute::Source(RouteAddress::from(source)));
     }
     serialise(RouteNetlinkMessage::GetRoute(message), 0)
+}
+
+/// The request for all neighbours of one kind of address.
+pub(super) fn neighbours_request(of: IpAddr) -> Vec<u8> {
+    let mut message = NeighbourMessage::default();
+    message.header.family =
+        if of.is_ipv4() { netlink_packet_route::AddressFamily::Inet } else { netlink_packet_route::AddressFamily::Inet6 };
+    serialise(RouteNetlinkMessage::GetNeighbour(message), NLM_F_DUMP)
+}
+
+/// Decodes one `RTM_NEWNEIGH`; none when it is none, or has no hardware address of Ethernet that is known now.
+pub(super) fn decode_neighbour(message: &[u8]) -> Option<NeighbourRow> {
+    let body = payload(message)?;
+    let header = NeighbourHeader::parse(body.get(..NEIGHBOUR_HEADER)?).ok()?;
+    if matches!(header.state, NeighbourState::Incomplete | NeighbourState::Failed) {
+        return None;
+    }
+    let (mut address, mut mac) = (None, None);
+    for nla in NlasIterator::new(body.get(NEIGHBOUR_HEADER..)?).map_while(Result::ok) {
+        match NeighbourAttribute::parse_with_param(&nla, header.family) {
+            Ok(NeighbourAttribute::Destination(NeighbourAddress::Inet(v4))) => address = Some(IpAddr::V4(v4)),
+            Ok(NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6))) => address = Some(IpAddr::V6(v6)),
+            Ok(NeighbourAttribute::LinkLayerAddress(bytes)) => {
+                mac = bytes.first_chunk::<6>().filter(|_| bytes.len() == 6).copied()
+            }
+            _ => {}
+        }
+    }
+    Some(NeighbourRow { index: header.ifindex, address: address?, mac: mac? })
 }
 
 /// The part behind the netlink header.
@@ -155,6 +188,9 @@ fn take_infos(row: &mut LinkRow, infos: Vec<LinkInfo>) {
         match info {
             LinkInfo::Kind(kind) => row.kind = Some(kind.to_string()),
             LinkInfo::PortKind(kind) => row.port_kind = Some(kind.to_string()),
+            LinkInfo::Data(InfoData::Vlan(facts)) => {
+                row.vlan = facts.iter().find_map(|fact| if let InfoVlan::Id(id) = fact { Some(*id) } else { None });
+            }
             LinkInfo::Data(InfoData::Bond(facts)) => {
                 for fact in facts {
                     take_bond(&mut row.bond, fact);
@@ -176,24 +212,53 @@ fn take_bond(bond: &mut BondRow, fact: InfoBond) {
         InfoBond::Mode(mode) => bond.mode = Some(mode.to_string()),
         InfoBond::XmitHashPolicy(policy) => bond.hash_policy = hash_policy(policy.into()),
         InfoBond::ActivePort(index) => bond.active_port = Some(index),
+        InfoBond::Primary(index) => bond.primary = Some(index),
         InfoBond::AdInfo(infos) => {
             for info in infos {
                 match info {
                     BondAdInfo::Aggregator(id) => bond.aggregator = Some(id.into()),
                     BondAdInfo::NumPorts(ports) => bond.aggregator_ports = Some(ports.into()),
                     BondAdInfo::PartnerMac(mac) => bond.partner_mac = Some(mac),
+                    BondAdInfo::ActorKey(key) => bond.actor_key = Some(key),
+                    BondAdInfo::PartnerKey(key) => bond.partner_key = Some(key),
                     _ => {}
                 }
             }
         }
+        other => take_setting(&mut bond.settings, &other),
+    }
+}
+
+/// How the bond is set up. The kernel tells every mode's settings whatever the mode; `bond` keeps what the mode has.
+fn take_setting(settings: &mut BondSettings, fact: &InfoBond) {
+    match fact {
+        InfoBond::MiiMon(ms) => settings.miimon_ms = Some(*ms),
+        InfoBond::UpDelay(ms) => settings.up_delay_ms = Some(*ms),
+        InfoBond::DownDelay(ms) => settings.down_delay_ms = Some(*ms),
+        InfoBond::ArpInterval(ms) => settings.arp_interval_ms = Some(*ms),
+        InfoBond::ArpIpTarget(targets) => settings.arp_targets.extend(targets.iter().map(ToString::to_string)),
+        InfoBond::NsIp6Target(targets) => settings.arp_targets.extend(targets.iter().map(ToString::to_string)),
+        InfoBond::FailOverMac(how) => settings.fail_over_mac = word(&["none", "active", "follow"], (*how).into()),
+        InfoBond::AdLacpRate(rate) => settings.lacp_rate = word(&["slow", "fast"], (*rate).into()),
+        InfoBond::AdLacpActive(active) => settings.lacp_active = Some(*active),
+        InfoBond::AdSelect(by) => settings.ad_select = word(&["stable", "bandwidth", "count"], (*by).into()),
+        InfoBond::MinLinks(links) => settings.min_links = Some(*links),
+        InfoBond::LpInterval(seconds) => settings.lp_interval_s = Some(*seconds),
+        InfoBond::TlbDynamicLb(on) => settings.tlb_dynamic = Some(*on),
+        InfoBond::PacketsPerPort(packets) => settings.packets_per_port = Some(*packets),
         _ => {}
     }
+}
+
+/// The kernel's word for one of its numbers; none for one that is newer than this list.
+fn word(words: &[&str], number: u8) -> Option<String> {
+    words.get(usize::from(number)).map(|word| (*word).to_owned())
 }
 
 /// The word for a `BOND_XMIT_POLICY_*` number.
 fn hash_policy(number: u8) -> Option<String> {
     const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
-    POLICIES.get(usize::from(number)).map(|word| (*word).to_owned())
+    word(&POLICIES, number)
 }
 
 fn take_port(port: &mut PortRow, fact: &InfoBondPort) {
@@ -209,6 +274,8 @@ fn take_port(port: &mut PortRow, fact: &InfoBondPort) {
         InfoBondPort::AdPartnerOperPortState(state) => port.partner_state = Some(state.bits().into()),
         InfoBondPort::AdChurnActorState(state) => port.actor_churn = churn(*state),
         InfoBondPort::AdChurnPartnerState(state) => port.partner_churn = churn(*state),
+        InfoBondPort::PermHwaddr(mac) => port.permanent_mac = Some(mac.clone()),
+        InfoBondPort::QueueId(id) => port.queue_id = Some(*id),
         _ => {}
     }
 }

@@ -17,7 +17,7 @@ use super::throughput::ThroughputSection;
 pub const SCHEMA_NAME: &str = "weaklink.report";
 
 /// The version that this program writes. The major number grows when an old reader would misread.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
 
 /// Everything about one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,6 +22,18 @@ pub struct FlowSpread {
     pub flows_for_all: Option<u32>,
     /// How many ports any number of connections between these two addresses can use.
     pub reachable_ports: u32,
+    /// What that means for a copy, one sentence each.
+    #[serde(default)]
+    pub says: Vec<String>,
+}
+
+impl FlowSpread {
+    /// The one port that all flows leave by, where the ports of all of them are known and are the same.
+    pub fn shared_port(&self) -> Option<&str> {
+        let mut ports = self.flows.iter().map(|flow| flow.port.measured());
+        let first = ports.next()??;
+        ports.all(|port| port == Some(first)).then_some(first.as_str())
+    }
 }
 
 /// One flow and its port.

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::flows::FlowSpread;
 use super::host::Role;
+use super::link_event::LinkEvent;
 use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
-use crate::units::{BitRate, Mtu};
+use crate::units::{BitRate, Elapsed, Mtu};
 
 /// The links of both ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,9 +19,36 @@ pub struct LinkSection {
     pub pc: Outcome<HostLink>,
     /// The NAS's.
     pub nas: Outcome<HostLink>,
+    /// The hops from the PC to the NAS; 1 where no router lies between.
+    #[serde(default = "absent")]
+    pub hops: Outcome<u8>,
+    /// What the counters did while they were only watched.
+    #[serde(default = "absent")]
+    pub watched: Outcome<Watched>,
+}
+
+/// Counters over a time in which weaklink itself moved nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    /// How long.
+    pub elapsed_us: Elapsed,
+    /// What grew at the PC's interfaces.
+    pub pc: Outcome<CountersByInterface>,
+    /// What grew at the NAS's.
+    pub nas: Outcome<CountersByInterface>,
 }
 
 impl LinkSection {
+    /// Both links, and nothing watched.
+    pub fn new(pc: Outcome<HostLink>, nas: Outcome<HostLink>) -> Self {
+        Self {
+            pc,
+            nas,
+            hops: Outcome::skipped("no agent answered, so the hops to it were not counted"),
+            watched: Outcome::skipped("not asked for (--watch)"),
+        }
+    }
+
     /// The link of one end.
     pub const fn of(&self, role: Role) -> &Outcome<HostLink> {
         match role {
@@ -30,6 +59,8 @@ impl LinkSection {
 }
 
 /// The interface that carries the traffic to the peer, with everything below it.
+///
+/// Where no peer was named, both addresses are the unspecified one and the stack holds all ports of the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLink {
     /// Our address towards the peer.
@@ -45,9 +76,65 @@ pub struct HostLink {
     /// What the device at the other end of the cable says of itself.
     #[serde(default = "absent")]
     pub neighbours: Outcome<Vec<Neighbour>>,
+    /// All addresses of this host, which tell whether another port leads to the peer as well, or would be the faster one.
+    #[serde(default = "absent")]
+    pub addresses: Outcome<Vec<HostAddress>>,
+    /// What the kernel's log told of these interfaces since the system started, oldest first.
+    #[serde(default = "absent")]
+    pub events: Outcome<Vec<LinkEvent>>,
+    /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
+    #[serde(default = "absent")]
+    pub flows: Outcome<FlowSpread>,
+}
+
+/// One address of a host, and the port that has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostAddress {
+    /// The interface.
+    pub interface: String,
+    /// The address.
+    pub address: IpAddr,
+    /// The length of the subnet's prefix in bits.
+    pub prefix: u8,
+    /// What kind of interface.
+    pub kind: InterfaceKind,
+    /// The speed that it states; none where it states none.
+    pub speed_bps: Option<BitRate>,
+    /// Whether it has a carrier; none where not told.
+    pub carrier: Option<bool>,
+}
+
+impl HostAddress {
+    /// Whether `other` lies in this address's subnet.
+    pub fn holds(&self, other: IpAddr) -> bool {
+        let same = |own: u128, other: u128, bits: u32| {
+            let rest = bits.saturating_sub(u32::from(self.prefix));
+            rest >= bits || own >> rest == other >> rest
+        };
+        match (self.address.to_canonical(), other.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => same(u32::from(own).into(), u32::from(other).into(), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => same(own.into(), other.into(), 128),
+            _ => false,
+        }
+    }
 }
 
 impl HostLink {
+    /// A link of which only the addresses and the interfaces are known, in one subnet.
+    pub fn new(local: IpAddr, peer: IpAddr, stack: Vec<Interface>) -> Self {
+        Self {
+            local,
+            peer,
+            gateway: Outcome::Measured(None),
+            stack,
+            stated_speed_bps: None,
+            neighbours: Outcome::skipped("nobody listened for the switch"),
+            addresses: Outcome::skipped("not asked for"),
+            events: Outcome::skipped("not asked for"),
+            flows: Outcome::skipped("nothing is aggregated on this end's way"),
+        }
+    }
+
     /// The interface that the route names.
     pub fn top(&self) -> Option<&Interface> {
         self.stack.first()
@@ -290,6 +377,52 @@ pub struct Bond {
     pub active_aggregator: Option<u32>,
     /// The number of ports in the active aggregator.
     pub active_ports: Option<u32>,
+    /// Whether `ports` stand in the kernel's own order, by which the hash counts them.
+    #[serde(default)]
+    pub in_order: bool,
+    /// Our key in the active aggregator.
+    #[serde(default)]
+    pub actor_key: Option<u16>,
+    /// The partner's key in the active aggregator.
+    #[serde(default)]
+    pub partner_key: Option<u16>,
+    /// How it is set up.
+    #[serde(default)]
+    pub settings: BondSettings,
+}
+
+/// How an aggregation by the bonding driver is set up; a field is absent when it was not told or its mode has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BondSettings {
+    /// How often the links are looked at, in milliseconds; 0: never.
+    pub miimon_ms: Option<u32>,
+    /// How long a link must be up before it is used, in milliseconds.
+    pub up_delay_ms: Option<u32>,
+    /// How long a link must be down before it is given up, in milliseconds.
+    pub down_delay_ms: Option<u32>,
+    /// How often the ARP targets are asked, in milliseconds; 0: never.
+    pub arp_interval_ms: Option<u32>,
+    /// Who is asked by ARP or neighbour discovery whether a link carries.
+    pub arp_targets: Vec<String>,
+    /// The port that is preferred (active-backup, balance-tlb, balance-alb).
+    pub primary: Option<String>,
+    /// Whose MAC address is used after a change of ports: `none`, `active`, `follow`.
+    pub fail_over_mac: Option<String>,
+    /// How often the partner shall send LACPDUs: `slow` (30 s), `fast` (1 s).
+    pub lacp_rate: Option<String>,
+    /// Whether LACPDUs are sent without being asked.
+    pub lacp_active: Option<bool>,
+    /// By what the active aggregator is chosen: `stable`, `bandwidth`, `count`.
+    pub ad_select: Option<String>,
+    /// With fewer ports than these it has no carrier.
+    pub min_links: Option<u32>,
+    /// How often balance-tlb and balance-alb balance again, in seconds.
+    pub lp_interval_s: Option<u32>,
+    /// Whether balance-tlb moves connections by load; where not, it hashes.
+    pub tlb_dynamic: Option<bool>,
+    /// Packets to a port before balance-rr takes the next; 0: at random.
+    pub packets_per_port: Option<u32>,
 }
 
 /// One port of a link aggregation.
@@ -315,6 +448,24 @@ pub struct BondPort {
     pub actor_state: Option<u32>,
     /// The partner's LACP port state bits.
     pub partner_state: Option<u32>,
+    /// The address that the port has by itself.
+    #[serde(default)]
+    pub permanent_mac: Option<String>,
+    /// The queue whose packets are forced through this port; 0: none.
+    #[serde(default)]
+    pub queue_id: Option<u16>,
+    /// Our key at this port.
+    #[serde(default)]
+    pub actor_key: Option<u16>,
+    /// The partner's system address at this port; for root alone.
+    #[serde(default)]
+    pub partner_system: Option<String>,
+    /// The partner's key at this port; for root alone.
+    #[serde(default)]
+    pub partner_key: Option<u16>,
+    /// The partner's number of its port; for root alone.
+    #[serde(default)]
+    pub partner_port: Option<u16>,
 }
 
 /// Counters of an interface by name, such as `rx_bytes`; a difference of two snapshots has the same shape.

@@ -132,12 +132,23 @@ pub enum Scope {
     Throughput,
     /// Raw TCP or UDP alone, against an iperf3 server.
     ThroughputIperf3,
+    /// The links alone, with an agent at the NAS.
+    Link,
+    /// The links alone, as far as this end knows them.
+    LinkWithoutAgent,
+    /// All ports of this host, whoever is at their other ends.
+    LinkOfHost,
 }
 
 impl Scope {
     /// Whether only the path MTU was asked for.
     pub const fn is_mtu(self) -> bool {
         matches!(self, Self::Mtu | Self::MtuWithoutAgent)
+    }
+
+    /// Whether only the links were asked for.
+    pub const fn is_link(self) -> bool {
+        matches!(self, Self::Link | Self::LinkWithoutAgent | Self::LinkOfHost)
     }
 
     /// Whether only throughput was asked for.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cpu::CpuWindow;
+use super::flows::FlowCheck;
 use super::host::Direction;
 use super::kernel::{Ended, KernelSeries, LimitShares, MethodTrial, Shape, ThreadCost};
 use super::link::CountersByInterface;
@@ -171,6 +172,9 @@ pub struct Pass {
     /// Streams that broke while others went on: what happened, one sentence each, first the sender's.
     #[serde(default)]
     pub broken: Vec<String>,
+    /// What the other end told of this pass and is not believed, and what stands in its place: one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// The sender's view by its kernel, at the end of the pass.
     pub sender: Outcome<Vec<TcpStats>>,
     /// The receiver's view by its kernel, at the end of the pass.
@@ -202,6 +206,9 @@ pub struct Pass {
     pub counters_pc: Outcome<CountersByInterface>,
     /// What the NAS's interfaces counted during the pass.
     pub counters_nas: Outcome<CountersByInterface>,
+    /// Which ports of the sender's aggregation carried the streams, beside what its hash foretold.
+    #[serde(default = "absent")]
+    pub flows: Outcome<FlowCheck>,
 }
 
 impl Pass {
@@ -223,6 +230,7 @@ impl Pass {
             shape: Shape::default(),
             stream_bytes: Vec::new(),
             broken: Vec::new(),
+            doubts: Vec::new(),
             sender: unattached(),
             receiver: unattached(),
             sender_series: unattached(),
@@ -236,6 +244,7 @@ impl Pass {
             loaded_rtt: unattached(),
             counters_pc: unattached(),
             counters_nas: unattached(),
+            flows: unattached(),
         }
     }
 }

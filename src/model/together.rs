@@ -50,6 +50,14 @@ impl BothRates {
 }
 
 impl Together {
+    /// A member in words, counted from 0: `PC 2, 192.168.1.11`, with `(this PC)` behind the one that wrote this report. Two PCs behind one
+    /// address are told apart by their numbers.
+    pub fn title(&self, index: usize) -> String {
+        let address = self.members.get(index).map_or("", |member| member.address.as_str());
+        let own = if u32::try_from(index) == Ok(self.own) { " (this PC)" } else { "" };
+        format!("PC {}, {address}{own}", index.saturating_add(1))
+    }
+
     /// The sum of all rates while all measured, if every PC has one.
     pub fn sum(&self, direction: Direction) -> Option<BitRate> {
         let rates: Option<Vec<u64>> = self.members.iter().map(|m| m.together.of(direction).map(|rate| rate.0)).collect();

@@ -100,6 +100,71 @@ impl Endpoint {
     }
 }
 
+/// The most hops that are counted: no path between a PC and a NAS has more.
+const MOST_HOPS: u8 = 12;
+
+/// How often a packet is sent for each number of hops: one that is lost would count as a hop more.
+const HOP_ROUNDS: u32 = 3;
+
+/// The longest that a round of these packets is waited for.
+const HOP_WAIT: Duration = Duration::from_millis(300);
+
+/// What packets that were sent at the same moment may differ by on their way.
+const HOP_SLACK: Duration = Duration::from_millis(15);
+
+impl Endpoint {
+    /// Counts the hops to the other end: 1 where no router lies between. It is the least TTL with which a packet arrives there, so
+    /// no router has to say anything.
+    ///
+    /// Takes a round trip, and up to a second where packets get lost. Skipped where the system cannot limit the TTL of a packet or
+    /// `stop` was set; failed where nothing came back.
+    pub fn hops(&self, stop: &Stop) -> Outcome<u8> {
+        let shared = &self.shared;
+        let _turn = self.echo_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut least: Option<u8> = None;
+        for _ in 0..HOP_ROUNDS {
+            let first = shared.numbers(MOST_HOPS.into());
+            shared.inbox().echoes.clear();
+            let mut gone = 0;
+            for ttl in 1..=MOST_HOPS {
+                let packet = shared.packet(Kind::Echo, first.wrapping_add(u32::from(ttl) - 1), 0);
+                let size = HEADER as u32 + shared.family.headers();
+                gone += u32::from(matches!(shared.send_with_ttl(&packet.encode(), size, ttl), Sending::Gone));
+            }
+            if gone == 0 {
+                return Outcome::skipped("this system does not limit the hops of a single packet, so they cannot be counted");
+            }
+            let heard = heard(shared, first, stop);
+            least = least.into_iter().chain(heard).min();
+            if stop.is_set() {
+                return Outcome::skipped("the hops were not counted to the end");
+            }
+            if least == Some(1) {
+                break;
+            }
+        }
+        let none = || format!("no packet of up to {MOST_HOPS} hops to {} was answered", shared.peer);
+        least.map_or_else(|| Outcome::failed(none()), Outcome::Measured)
+    }
+}
+
+/// The least number of hops of those packets from number `first` on that came back.
+fn heard(shared: &Shared, first: u32, stop: &Stop) -> Option<u8> {
+    let mut least: Option<u8> = None;
+    let mut until = Instant::now() + HOP_WAIT;
+    while !stop.is_set() && Instant::now() < until && least != Some(1) {
+        shared.wait(until, |inbox| !inbox.echoes.is_empty());
+        for (number, at) in shared.inbox().echoes.drain(..) {
+            let ttl = u8::try_from(number.wrapping_sub(first)).ok().filter(|at| *at < MOST_HOPS).map(|at| at + 1);
+            if least.is_none() && ttl.is_some() {
+                until = until.min(at + HOP_SLACK);
+            }
+            least = least.into_iter().chain(ttl).min();
+        }
+    }
+    least
+}
+
 /// Moves the search between the clock, the socket and the inbox until it ends; none when it was stopped.
 fn drive(shared: &Shared, search: &mut Search, start: Instant, stop: &Stop) -> Option<Ending> {
     let first = shared.numbers(NUMBERS);

@@ -75,6 +75,9 @@ fn echoes_come_back_while_both_ends_search() {
         scope.spawn(|| agent.search(Some(Mtu(9000)), PATIENCE, &stop));
         scope.spawn(|| client.search(Some(Mtu(9000)), PATIENCE, &stop));
         for end in [&client, &agent] {
+            if cfg!(all(target_os = "linux", not(feature = "portable"))) {
+                assert_eq!(end.hops(&stop).measured(), Some(&1), "the loopback interface is one hop");
+            }
             let summary = end.rtt(20, Duration::from_millis(1), &stop).measured().copied().expect("echoes");
             assert_eq!(summary.sent, 20);
             assert!(summary.received > 0 && summary.min_us <= summary.median_us && summary.p95_us <= summary.max_us);

@@ -3,7 +3,7 @@
 use super::ladder::{self, Rung, Unit, ladder};
 use super::path_mtu;
 use super::view::{Bar, Block, Item, Tone, View, percent};
-use super::{rates, rates_more};
+use super::{links, rates, rates_more};
 use crate::model::copy::{LaneKind, Rung as Copy};
 use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
 use crate::model::plan::{Depth, Scope, Workload};
@@ -11,6 +11,9 @@ use crate::model::{Direction, Document, Outcome};
 
 /// The findings that the first screen has room for.
 const FIRST_FINDINGS: usize = 3;
+
+/// The lines that a sentence of a finding takes at most on a report of one screen.
+const FIRST_LINES: usize = 3;
 
 /// The lines of advice about the path MTU that the first screen has room for: what is to blame, and both ways to one size.
 const FIRST_ADVICE: usize = 3;
@@ -43,9 +46,15 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
         path_mtu::summary(document, view);
     } else if document.plan.scope.is_throughput() {
         rates::summary(document, view);
+    } else if document.plan.scope.is_link() {
+        links::summary(document, view);
     } else {
         ladders(document, view);
         asked_for(document, view);
+    }
+    if document.plan.scope.is_throughput() {
+        // All of them follow, each once: in a section of their own, or as the end of a report of one screen.
+        return;
     }
     let mut items: Vec<_> = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
     if let (Some(item), true) = (items.first_mut(), document.plan.scope.is_mtu()) {
@@ -58,6 +67,18 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     if more > 0 {
         view.note(Tone::Plain, format!("{more} more below."));
     }
+}
+
+/// Each finding with what shows it and what to do, for a report of one screen.
+pub(super) fn every_finding(document: &Document, view: &mut View) {
+    let item = |finding: &Finding| {
+        let advice = finding.advice.first().filter(|_| finding.severity > Severity::Info);
+        // The answer has told what shows the fault that it names.
+        let named = advice.is_some() && document.verdict.as_ref().is_some_and(|verdict| verdict.code == finding.code);
+        let lines = finding.evidence.first().filter(|_| !named).into_iter().chain(advice);
+        Item { lines: lines.map(|text| (String::new(), text.clone())).collect(), most: FIRST_LINES, ..one_liner(finding) }
+    };
+    view.items(document.findings.iter().map(item).collect());
 }
 
 /// Both directions' bars, and which rungs have none.
@@ -167,7 +188,7 @@ fn beginning(text: &str, enough: usize) -> String {
 fn sentence(document: &Document, verdict: &Verdict) -> (Tone, String) {
     let (word, tone) = match verdict.status {
         // Where nothing was asked for but the path MTU there is no rate that could be a bottleneck.
-        Status::Bottleneck if document.plan.scope.is_mtu() => ("Fault", Tone::Bad),
+        Status::Bottleneck if document.plan.scope.is_mtu() || document.plan.scope.is_link() => ("Fault", Tone::Bad),
         Status::Bottleneck => ("Bottleneck", Tone::Bad),
         Status::Healthy => ("Healthy", Tone::Good),
         Status::Inconclusive => ("Inconclusive", Tone::Warning),
@@ -343,6 +364,9 @@ pub(super) fn run(document: &Document, view: &mut View) {
         Scope::MtuWithoutAgent => "the path MTU, as far as the PC alone can know it".to_owned(),
         Scope::Throughput => "throughput, with an agent on the NAS".to_owned(),
         Scope::ThroughputIperf3 => "throughput, against an iperf3 server on the NAS".to_owned(),
+        Scope::Link => "the links, with an agent on the NAS".to_owned(),
+        Scope::LinkWithoutAgent => "the links, as far as the PC alone knows them".to_owned(),
+        Scope::LinkOfHost => "all ports of this host".to_owned(),
     };
     // Streams, files and lanes are no part of that question.
     let whole = |text: String| if plan.scope == Scope::Run { text } else { String::new() };
@@ -352,7 +376,7 @@ pub(super) fn run(document: &Document, view: &mut View) {
             ("started", document.started.clone()),
             ("question", question),
             ("asked for", plan.throughput.as_ref().map(rates_more::asked).unwrap_or_default()),
-            ("depth", format!("{depth}, at most {}", plan.budget_us)),
+            ("depth", if plan.scope.is_link() { String::new() } else { format!("{depth}, at most {}", plan.budget_us) }),
             ("streams", whole(plan.streams.to_string())),
             ("files", whole(workload.to_owned())),
             ("lanes", whole(lanes.join(", "))),

@@ -85,6 +85,13 @@ pub(super) fn ladder(document: &Document, direction: Direction) -> Vec<Rung> {
     rungs
 }
 
+/// What TCP can have of the line in one direction, as far as a port or the user tells its speed.
+pub(super) fn wire(document: &Document, direction: Direction) -> Option<BitRate> {
+    let mut rungs = Vec::new();
+    network(document, direction, &mut rungs);
+    rungs.get(1)?.rate
+}
+
 /// The rate that fills the scale of a ladder: network and copies count, a disk in memory must not dwarf them.
 pub(super) fn scale(rungs: &[Rung]) -> BitRate {
     let network = rungs.iter().filter(|rung| rung.unit == Unit::Bits).filter_map(|rung| rung.rate).max();

@@ -7,6 +7,7 @@ use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::copy::{Copied, FileSet, Lane, Rung};
 use crate::model::cpu::{CpuWindow, HostCpu, NetworkInterrupts, most_on};
 use crate::model::host::{Host, TcpSettings};
+use crate::model::plan::Scope;
 use crate::model::storage::{Device, DeviceKind, Disk, Transfer};
 use crate::model::{Direction, Document, Outcome, Role, Source};
 use crate::units::{ByteRate, ByteSize, Elapsed};
@@ -34,7 +35,9 @@ pub(super) fn hosts(document: &Document, view: &mut View) {
     }
     view.section("Hosts");
     let mut table = Table::new(&[""]);
-    table.header.extend(hosts.iter().map(|(role, _)| role.title().to_owned()));
+    // Where no other end was named, the one host is not the PC of anything.
+    let only = document.plan.scope == Scope::LinkOfHost;
+    table.header.extend(hosts.iter().map(|(role, _)| if only { "this host" } else { role.title() }.to_owned()));
     let tcp = |host: &Host, show: &dyn Fn(&TcpSettings) -> String| cell(&host.tcp, show);
     let largest = |sizes: Option<[u64; 3]>| or_unknown(sizes.map(|sizes| ByteSize(sizes[2])));
     let mut row = |name: &str, show: &dyn Fn(&Host) -> String| {

@@ -18,14 +18,15 @@ const MAX_GROUPS: usize = 64;
 /// How the reason begins that stands where a report of an earlier version has nothing: it is no news in a list.
 const EARLIER: &str = "the report is of an earlier version of weaklink";
 /// How the reasons begin that belong to the question that was asked: one line says them, whatever they are about.
-const NOT_ASKED: [(&str, &str); 3] = [
+const NOT_ASKED: [(&str, &str); 4] = [
+    ("`weaklink link` looks at the links only", "path MTU, throughput, CPU, disks, copies"),
     ("`weaklink throughput` looks at the network only", "CPU, disks, copies"),
     ("`weaklink mtu` looks at the path MTU only", "throughput, CPU, disks, copies"),
     ("`weaklink run` leaves this to `weaklink mtu`", ""),
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 7] = [
+const NOT_USED: [&str; 8] = [
     "not asked for",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",
@@ -33,6 +34,7 @@ const NOT_USED: [&str; 7] = [
     "both directions at once were not asked for",
     "`weaklink throughput`, or a run with --thorough, measures both directions at once",
     "--congestion names no second one to compare with",
+    "congestion controls were compared, which needs one number of streams",
 ];
 
 /// A reason and the places where it holds.
@@ -192,6 +194,7 @@ fn words(field: &str) -> String {
         "gain" => "gain of large packets".to_owned(),
         "echo" => "ICMP echo".to_owned(),
         "neighbours" => "switch".to_owned(),
+        "events" => "kernel's log".to_owned(),
         "stack" | "lanes" | "rungs" | "ciphers" | "result" => String::new(),
         other => other.trim_end_matches("_bps").trim_end_matches("_bytes").replace('_', " "),
     }

@@ -1,10 +1,12 @@
 //! Links and raw TCP.
 
 use super::answer::NO_NETWORK;
+use super::links::named;
 use super::machines::{ENDS, cell};
 use super::rates;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes, Neighbour};
+use crate::model::plan::Scope;
 use crate::model::throughput::{Pass, RttSummary, TcpStats};
 use crate::model::{Direction, Document, Fact, Outcome, Role, Source};
 use crate::units::BitRate;
@@ -28,12 +30,14 @@ pub(super) fn links(document: &Document, view: &mut View) {
     let mut facts = Vec::new();
     let mut sources: Vec<(String, Vec<String>)> = Vec::new();
     for (role, link) in &ends {
-        facts.push((format!("{} route", role.title()), route(link)));
+        if document.plan.scope != Scope::LinkOfHost {
+            facts.push((format!("{} route", role.title()), route(link)));
+        }
         facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate} as you stated"))));
         let heard = link.neighbours.measured().into_iter().flatten();
         facts.extend(heard.map(|switch| (format!("{} {} switch", role.title(), switch.interface), neighbour(switch))));
         for interface in &link.stack {
-            let name = format!("{} {}", role.title(), interface.name);
+            let name = named(document, *role, &interface.name);
             table.rows.push(interface_row(&name, interface));
             modes.rows.extend(interface.modes.measured().map(|modes| modes_row(&name, modes)));
             facts.extend(interface_facts(interface).map(|text| (name.clone(), text)));
@@ -58,13 +62,13 @@ pub(super) fn links(document: &Document, view: &mut View) {
     for (role, link) in &ends {
         for interface in &link.stack {
             if let Some(bond) = &interface.bond {
-                aggregation(*role, &interface.name, bond, view);
+                aggregation(&|name| named(document, *role, name), &interface.name, bond, view);
             }
         }
     }
 }
 
-fn route(link: &HostLink) -> String {
+pub(super) fn route(link: &HostLink) -> String {
     let via = match &link.gateway {
         Outcome::Measured(Some(gateway)) => format!(", through {gateway}"),
         Outcome::Measured(None) => ", same subnet".to_owned(),
@@ -74,7 +78,7 @@ fn route(link: &HostLink) -> String {
 }
 
 /// What the device at the other end of a cable says of itself; foreign words all of it.
-fn neighbour(neighbour: &Neighbour) -> String {
+pub(super) fn neighbour(neighbour: &Neighbour) -> String {
     let text = |label: &str, value: &Option<String>| value.as_ref().map(|value| format!("{label}{value}"));
     let word = |state: bool| if state { "yes" } else { "no" };
     let parts = [
@@ -161,14 +165,14 @@ pub(super) const fn source_word(source: Source) -> &'static str {
     }
 }
 
-const fn duplex(duplex: Duplex) -> &'static str {
+pub(super) const fn duplex(duplex: Duplex) -> &'static str {
     match duplex {
         Duplex::Full => "full",
         Duplex::Half => "half",
     }
 }
 
-const fn kind(kind: InterfaceKind) -> &'static str {
+pub(super) const fn kind(kind: InterfaceKind) -> &'static str {
     match kind {
         InterfaceKind::Physical => "port",
         InterfaceKind::VirtualMachine => "virtual port",
@@ -245,7 +249,7 @@ pub(super) fn is_plain(name: &str) -> bool {
     !tells.iter().any(|part| name.contains(part))
 }
 
-fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
+fn aggregation(named: &dyn Fn(&str) -> String, name: &str, bond: &Bond, view: &mut View) {
     let aggregator = match (bond.active_aggregator, bond.active_ports) {
         (None, None) => None,
         (id, ports) => Some(format!("aggregator {} with {} ports", or_unknown(id), or_unknown(ports))),
@@ -257,13 +261,13 @@ fn aggregation(role: Role, name: &str, bond: &Bond, view: &mut View) {
         aggregator,
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
-    view.facts(vec![(format!("{} {name}", role.title()), parts.join(" · "))]);
+    view.facts(vec![(named(name), parts.join(" · "))]);
     let mut table = Table::new(&["port", "link", "speed", "duplex", "in use", "fails", "group", "churn", "LACP state"]);
-    table.rows.extend(bond.ports.iter().map(|port| port_row(role, port)));
+    table.rows.extend(bond.ports.iter().map(|port| port_row(named(&port.name), port)));
     view.table(table);
 }
 
-fn port_row(role: Role, port: &BondPort) -> Vec<String> {
+fn port_row(name: String, port: &BondPort) -> Vec<String> {
     let text = |value: Option<String>| value.unwrap_or_default();
     let state = |bits: Option<u32>| bits.map_or_else(|| "?".to_owned(), |bits| bits.to_string());
     let lacp = match (port.actor_state, port.partner_state) {
@@ -271,7 +275,7 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
         (actor, partner) => format!("{}/{}", state(actor), state(partner)),
     };
     vec![
-        format!("{} {}", role.title(), port.name),
+        name,
         text(port.up.map(|up| if up { "up" } else { "down" }.to_owned())),
         text(port.speed_bps.map(|rate| rate.to_string())),
         text(port.duplex.map(|value| duplex(value).to_owned())),
@@ -287,7 +291,7 @@ fn port_row(role: Role, port: &BondPort) -> Vec<String> {
 pub(super) fn throughput(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else { return };
     view.section(if document.plan.scope.is_throughput() { "Throughput" } else { "TCP throughput" });
-    let mut table = Table::new(&["streams", "goodput", "spread", "RTT under load", "sent again", "window stall", "method"]);
+    let mut table = Table::new(&["streams", "goodput", "spread", "loaded RTT", "sent again", "stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "errors and drops"]);
     let mut looked = false;
     for direction in Direction::BOTH {
@@ -305,7 +309,14 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
             counters.rows.extend(counted.measured().into_iter().flat_map(|all| counter_rows(&format!("TCP {name}"), role, all)));
         }
     }
+    let any = !table.rows.is_empty();
     view.table(table);
+    if any {
+        view.note(
+            Tone::Plain,
+            "spread: standard deviation of the tenths of a second over their mean. stall: share of the time that the receiver's window stopped the sender.",
+        );
+    }
     rates::details(document, section, view);
     if looked && counters.rows.is_empty() {
         view.note(Tone::Plain, "No errors or drops were counted at the interfaces during the passes.");

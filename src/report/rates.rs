@@ -2,8 +2,8 @@
 
 use super::machines::{ENDS, cell};
 use super::network::{rtt_words, sent_again};
-use super::rates_more;
 use super::view::{Table, Tone, View, percent};
+use super::{ladder, rates_more};
 use crate::model::cpu::{CpuWindow, rate_per_core};
 use crate::model::kernel::{Ended, LimitShares, MethodTrial, Shape, ThreadCost};
 use crate::model::throughput::{DirectionThroughput, Pass, RttSummary, SocketFacts, TcpStats, ThroughputSection};
@@ -13,6 +13,9 @@ use crate::units::ByteSize;
 /// A rate that is known to this share needs no digit more.
 const HALF_WIDTH_DIGITS: f64 = 0.1;
 
+/// A share of segments below this is one of four digits, which the first table has no room for.
+const LITTLE: f64 = 0.000_05;
+
 /// What held a sender back for less of the time than this is not worth a word.
 const SOME: f64 = 0.03;
 
@@ -21,26 +24,85 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     let Some(section) = document.measurements.throughput.measured() else {
         return view.note(Tone::Plain, "Nothing could be measured; the reasons are under “Not measured” below.");
     };
-    let idle = section.idle_rtt.measured().map(|rtt| format!("RTT, idle {}", rtt.median_us));
-    let mut table = Table::new(&["direction", "streams", "goodput", "±", idle.as_deref().unwrap_or("RTT under load")]);
-    let row = |direction: Direction, pass: &Pass, beside: &str| {
-        vec![
-            direction.arrow().to_owned(),
-            format!("{}{beside}", pass.streams),
-            format!("{} = {}", pass.goodput_bps, pass.goodput_bps.bytes()),
-            half_width(pass).map(|text| text.replace('±', "")).unwrap_or_default(),
-            pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
-        ]
-    };
+    let mut table = Table::new(&["direction", "streams", "goodput", "±", "of line", "RTT", "resent", "CPU s/GB"]);
     for direction in Direction::BOTH {
         let passes = [&section.of(direction).single, &section.of(direction).multi];
-        table.rows.extend(passes.into_iter().filter_map(Outcome::measured).map(|pass| row(direction, pass, "")));
+        table.rows.extend(passes.into_iter().filter_map(Outcome::measured).map(|pass| row(document, direction, pass, "")));
         let both = section.both.measured().and_then(|both| both.of(direction).measured());
-        table.rows.extend(both.map(|pass| row(direction, pass, ", both ways")));
+        table.rows.extend(both.map(|pass| row(document, direction, pass, " both")));
     }
+    let any = !table.rows.is_empty();
     view.table(table);
+    if any {
+        view.note(Tone::Plain, legend(section));
+    }
+    out_of_order(section, view);
+    rates_more::congestion(section, view);
     rates_more::udp_summary(section, view);
     rates_more::together(section, rates_more::FIRST_MEMBERS, view);
+    told_apart(section, view);
+}
+
+/// One pass on the first screen.
+fn row(document: &Document, direction: Direction, pass: &Pass, beside: &str) -> Vec<String> {
+    let share = ladder::wire(document, direction).filter(|wire| wire.0 > 0);
+    let costs = ENDS.map(|role| host_cost(document, role, pass));
+    let cost = |cost: Option<f64>| cost.map_or_else(|| "?".to_owned(), |cost| format!("{cost:.2}"));
+    vec![
+        direction.arrow().to_owned(),
+        format!("{}{beside}", pass.streams),
+        pass.goodput_bps.to_string(),
+        half_width(pass).map(|text| text.replace('±', "")).unwrap_or_default(),
+        share.map(|wire| percent(pass.goodput_bps.as_f64() / wire.as_f64())).unwrap_or_default(),
+        pass.loaded_rtt.measured().map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
+        pass.sender.measured().and_then(|stats| share_again(stats)).unwrap_or_default(),
+        if costs.iter().all(Option::is_none) { String::new() } else { costs.map(cost).join("+") },
+    ]
+}
+
+/// What the columns of the first table are.
+fn legend(section: &ThroughputSection) -> String {
+    let idle = section.idle_rtt.measured().map(|rtt| format!(" (idle {})", rtt.median_us)).unwrap_or_default();
+    let both = if section.both.measured().is_some() { " both: while the other direction runs, too." } else { "" };
+    format!(
+        "±: half the 95 % confidence interval. RTT: median under load{idle}. resent: share of segments. CPU: PC + NAS, whole hosts with all their programs.{both}"
+    )
+}
+
+/// The share of the segments that were sent again; their number where the kernel does not tell how many there were.
+fn share_again(stats: &[TcpStats]) -> Option<String> {
+    let sum = |of: fn(&TcpStats) -> Option<u64>| stats.iter().filter_map(of).fold(0, u64::saturating_add);
+    stats.iter().find_map(|stream| stream.retransmits)?;
+    let (again, sent) = (sum(|stream| stream.retransmits), sum(|stream| stream.segments_out));
+    let share = again as f64 / sent.max(1) as f64;
+    Some(match sent {
+        0 => again.to_string(),
+        _ if again > 0 && share < LITTLE => "<0.01 %".to_owned(),
+        _ => percent(share),
+    })
+}
+
+/// What arrived out of order, where anything did.
+fn out_of_order(section: &ThroughputSection, view: &mut View) {
+    let count = |pass: &Pass| {
+        let stats = pass.sender.measured()?;
+        let seen = stats.iter().filter_map(|stream| stream.reord_seen).map(u64::from).fold(0, u64::saturating_add);
+        (seen > 0).then_some(seen)
+    };
+    let ways = Direction::BOTH.into_iter().filter_map(|way| {
+        let DirectionThroughput { single, multi, .. } = section.of(way);
+        let alone = [single, multi].into_iter().filter_map(Outcome::measured).map(|pass| (pass, ""));
+        let both = section.both.measured().and_then(|both| both.of(way).measured()).map(|pass| (pass, " both"));
+        let told = alone.chain(both).filter_map(|(pass, beside)| Some(format!("{} with {}{beside}", count(pass)?, pass.streams)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        (!told.is_empty()).then(|| format!("{} {told}", way.arrow()))
+    });
+    let told = ways.collect::<Vec<_>>().join(" · ");
+    view.facts(vec![("out of order".to_owned(), told)]);
+}
+
+/// What failed, and what is not believed.
+fn told_apart(section: &ThroughputSection, view: &mut View) {
     for direction in Direction::BOTH {
         let passes = section.of(direction);
         for (streams, outcome) in [("1 stream", &passes.single), ("several streams", &passes.multi)] {
@@ -51,6 +113,12 @@ pub(super) fn summary(document: &Document, view: &mut View) {
                 );
             }
         }
+    }
+    let doubts = passes(section).into_iter().flat_map(|(name, _, pass)| {
+        pass.doubts.iter().map(move |text| (name.clone(), text.trim().trim_end_matches('.').to_owned()))
+    });
+    for (_, text) in once("", doubts) {
+        view.note(Tone::Warning, format!("{text}."));
     }
 }
 
@@ -88,7 +156,9 @@ pub(super) fn details(document: &Document, section: &ThroughputSection, view: &m
     view.facts(facts);
     both_at_once(section, view);
     round_trips(section, &all, view);
-    rates_more::congestion(section, view);
+    if !document.plan.scope.is_throughput() {
+        rates_more::congestion(section, view);
+    }
     // While both directions run a host's load belongs to both.
     costs(document, &alone(section), view);
     let told = |words: fn(&Pass) -> String| all.iter().map(move |(name, _, pass)| (name.clone(), words(pass)));
@@ -180,7 +250,7 @@ fn sweep(passes: &DirectionThroughput) -> String {
 
 fn both_at_once(section: &ThroughputSection, view: &mut View) {
     let Some(both) = section.both.measured() else { return };
-    let mut table = Table::new(&["both at once", "alone", "at once", "of it", "sent again", "RTT under load"]);
+    let mut table = Table::new(&["both at once", "alone", "at once", "of it", "sent again", "loaded RTT"]);
     for direction in Direction::BOTH {
         let alone = section.of(direction).best().map(|pass| pass.goodput_bps);
         let outcome = both.of(direction);
@@ -227,7 +297,7 @@ fn waiting(idle: Option<&RttSummary>, loaded: &RttSummary) -> String {
 
 /// What each end paid for the traffic.
 fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut View) {
-    let mut table = Table::new(&["cost", "host", "its threads", "bytes a cycle", "all of the host", "one core carries"]);
+    let mut table = Table::new(&["cost", "host", "own threads", "B/cycle", "whole host", "core carries"]);
     for (name, direction, pass) in all {
         for role in ENDS {
             let sends = direction.sender() == role;
@@ -240,13 +310,11 @@ fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut Vie
             if cost.is_none() && pass.half_width.is_none() {
                 continue;
             }
-            let idle =
-                document.measurements.cpu.measured().and_then(|cpu| cpu.of(role).measured()).and_then(|cpu| cpu.idle.measured());
-            let core = window.and_then(|window| rate_per_core(pass.goodput_bps, window, idle));
+            let core = window.and_then(|window| rate_per_core(pass.goodput_bps, window, idle(document, role)));
             let row = [
                 thread_cost(cost, pass.bytes),
                 cycles(cost, pass.bytes),
-                host_cost(window, pass),
+                host_cost(document, role, pass).map(|cost| format!("{cost:.2} s/GB")),
                 core.map(|rate| rate.to_string()),
             ];
             if row.iter().any(Option::is_some) {
@@ -259,7 +327,7 @@ fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut Vie
         view.table(table);
         view.note(
             Tone::Plain,
-            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's threads alone, and of the whole host with the work of the kernel. What one core carries is the rate over the cores that were busy.",
+            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's own threads, and of the whole host with the work of its kernel and of every other program that ran meanwhile; what it does at rest is taken off where a run looked at that. What a core carries is the rate over the cores that were busy.",
         );
     }
 }
@@ -277,11 +345,20 @@ fn cycles(cost: Option<&ThreadCost>, bytes: ByteSize) -> Option<String> {
     Some(format!("{:.1}", bytes.0 as f64 / cycles as f64))
 }
 
-fn host_cost(window: Option<&CpuWindow>, pass: &Pass) -> Option<String> {
-    let window = window?;
-    let rate = pass.goodput_bps.bytes().0 as f64;
-    let moved = ByteSize((rate * window.elapsed_us.seconds()) as u64);
-    per_gb(window.busy_cores() * window.elapsed_us.seconds(), moved)
+/// The processor seconds of the whole host for each GB; what it does at rest is taken off where that is known.
+fn host_cost(document: &Document, role: Role, pass: &Pass) -> Option<f64> {
+    let window = match role {
+        Role::Pc => pass.cpu_pc.measured(),
+        Role::Nas => pass.cpu_nas.measured(),
+    }?;
+    let rate = pass.goodput_bps.bytes().0 as f64 / 1e9;
+    let cores = (window.busy_cores() - idle(document, role).map_or(0.0, CpuWindow::busy_cores)).max(0.0);
+    (rate > 0.0 && cores > 0.0).then(|| cores / rate)
+}
+
+/// What a host does at rest, where a run has looked.
+fn idle(document: &Document, role: Role) -> Option<&CpuWindow> {
+    document.measurements.cpu.measured()?.of(role).measured()?.idle.measured()
 }
 
 /// Equal texts once, with the steps that they belong to where there are several texts.

@@ -18,13 +18,13 @@ pub(super) const FIRST_MEMBERS: usize = 8;
 
 /// What each congestion control gave.
 pub(super) fn congestion(section: &ThroughputSection, view: &mut View) {
-    let mut table = Table::new(&["congestion control", "asked for", "goodput", "sent again", "RTT under load"]);
+    let mut table = Table::new(&["control", "ran", "goodput", "sent again", "loaded RTT"]);
     for trial in section.congestion.measured().into_iter().flatten() {
         let pass = trial.pass.measured();
         let ran = pass.and_then(|pass| pass.method.congestion.clone());
         table.rows.push(vec![
-            format!("{} {}", trial.direction.arrow(), ran.as_deref().unwrap_or("not told")),
-            if ran.as_ref() == Some(&trial.congestion) { String::new() } else { trial.congestion.clone() },
+            format!("{} {}", trial.direction.arrow(), trial.congestion),
+            ran.filter(|ran| *ran != trial.congestion).unwrap_or_default(),
             cell(&trial.pass, |pass| pass.goodput_bps.to_string()),
             pass.and_then(|pass| pass.sender.measured()).and_then(|stats| sent_again(stats)).unwrap_or_default(),
             pass.and_then(|pass| pass.loaded_rtt.measured()).map(|rtt| rtt.median_us.to_string()).unwrap_or_default(),
@@ -83,8 +83,7 @@ fn loss_words(udp: &UdpDirection) -> String {
 pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
         let title = format!("UDP {}", way.arrow());
-        let mut table =
-            Table::new(&[&title, "arrived", "lost by the network", "by the receiver", "jitter", "queue, median", "at 99 %"]);
+        let mut table = Table::new(&[&title, "arrived", "lost", "receiver", "jitter", "queue", "at 99 %"]);
         table.rows.extend(udp.passes.iter().map(pass_row));
         view.table(table);
         let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
@@ -97,6 +96,12 @@ pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
         let odd: Vec<_> = odd.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
         let ways = format!("{} bytes of payload each, sent by {}, received by {}", udp.datagram_bytes, udp.send, udp.receive);
         view.facts(vec![("datagrams".to_owned(), ways), ("out of order".to_owned(), odd.join(" · "))]);
+    }
+    if directions(section).next().is_some() {
+        view.note(
+            Tone::Plain,
+            "lost: by the network. receiver: dropped by the receiver's own kernel. queue: the wait on the way, median and at 99 %.",
+        );
     }
 }
 
@@ -128,8 +133,7 @@ pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View
     let heads = [title, format!("{up} alone"), "together".to_owned(), format!("{down} alone"), "together".to_owned()];
     let mut table = Table { header: heads.to_vec(), rows: Vec::new() };
     for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
-        let own = u32::try_from(number) == Ok(all.own);
-        let mut row = vec![format!("{}{}", member.address, if own { " (this PC)" } else { "" })];
+        let mut row = vec![all.title(number)];
         for direction in Direction::BOTH {
             let (alone, together) = (member.alone.of(direction), member.together.of(direction));
             row.push(alone.map(|rate| rate.to_string()).unwrap_or_default());
@@ -151,7 +155,7 @@ pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View
     }
     let more = all.members.len().saturating_sub(most);
     if more > 0 {
-        view.note(Tone::Plain, format!("{more} more PCs below."));
+        view.note(Tone::Plain, format!("{more} more PCs are in the details."));
     }
 }
 

@@ -52,7 +52,7 @@ impl Masks {
                 for (name, mut inner) in old {
                     // Versions can look like addresses.
                     match name.as_str() {
-                        "kernel" | "version" | "weaklink" => {}
+                        "kernel" | "version" | "driver_version" | "firmware" | "weaklink" => {}
                         "neighbours" => self.neighbours(&mut inner),
                         _ => self.value(&mut inner),
                     }

@@ -52,7 +52,8 @@ impl FromStr for Format {
 }
 
 /// What the place can show where a report is printed, and what was asked for; [`Format::Json`] does not look at it, and
-/// [`Format::Markdown`] at [`Style::trace`] alone.
+/// [`Format::Markdown`] at [`Style::trace`] and [`Style::details`] alone.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of the place by itself, or a wish")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether colours and bold type may be used.
@@ -63,11 +64,13 @@ pub struct Style {
     pub unicode: bool,
     /// Whether every probe of the search for the path MTU is listed.
     pub trace: bool,
+    /// Whether a report of raw rates alone goes on behind its first screen; every other report always does.
+    pub details: bool,
 }
 
 impl Style {
-    /// For a file or a pipe: no colour, 100 columns, Unicode, no list of probes.
-    pub const PLAIN: Self = Self { color: false, width: 100, unicode: true, trace: false };
+    /// For a file or a pipe: no colour, 100 columns, Unicode, no list of probes, with all details.
+    pub const PLAIN: Self = Self { color: false, width: 100, unicode: true, trace: false, details: true };
 }
 
 /// The report in `format`; each ends with a line break.

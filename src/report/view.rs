@@ -5,13 +5,16 @@
 use super::clean::{ascii, clean};
 use super::render::Style;
 use super::wrap::glue;
-use super::{answer, machines, missing, network, path_mtu, series};
+use super::{answer, links, machines, missing, network, path_mtu, series};
 use crate::model::Document;
 
 /// The most rows of one table and items of one list that are shown; the JSON holds all.
 const MAX_ROWS: usize = 60;
 /// The same of a list of probes: a search sends some hundreds at most.
 const MAX_PROBES: usize = 1000;
+
+/// What stands at the end of a report that is its first screen only.
+const MORE: &str = "`--details` shows the rest: what held each pass back, round trips, costs, processors, links, hosts; `-o FILE` saves all of it.";
 
 /// A report as a sequence of blocks.
 #[derive(Debug, Default)]
@@ -120,6 +123,8 @@ impl View {
             view.fill_mtu(document, style);
         } else if document.plan.scope.is_throughput() {
             view.fill_throughput(document, style);
+        } else if document.plan.scope.is_link() {
+            view.fill_links(document);
         } else {
             view.fill(document, style);
         }
@@ -133,6 +138,8 @@ impl View {
         answer::details(document, self);
         machines::hosts(document, self);
         network::links(document, self);
+        links::spreads(document, self);
+        links::ports(document, self);
         path_mtu::section(document, style, self);
         network::throughput(document, self);
         machines::storage(document, self);
@@ -156,15 +163,37 @@ impl View {
         answer::last_words(document, self);
     }
 
-    /// Raw rates alone.
+    /// Raw rates alone: one screen, and the rest where it is wanted.
     fn fill_throughput(&mut self, document: &Document, style: &Style) {
         answer::first_screen(document, self);
+        if !style.details {
+            answer::every_finding(document, self);
+            if document.measurements.throughput.measured().is_none() {
+                missing::section(document, self);
+            }
+            return self.note(Tone::Plain, MORE);
+        }
         answer::details(document, self);
         network::throughput(document, self);
         series::over_time(document, self);
         machines::cpu(document, self);
         network::links(document, self);
         path_mtu::section(document, style, self);
+        machines::hosts(document, self);
+        missing::section(document, self);
+        answer::run(document, self);
+        answer::last_words(document, self);
+    }
+
+    /// The links alone.
+    fn fill_links(&mut self, document: &Document) {
+        answer::first_screen(document, self);
+        answer::details(document, self);
+        network::links(document, self);
+        links::spreads(document, self);
+        links::ports(document, self);
+        links::addresses(document, self);
+        network::throughput(document, self);
         machines::hosts(document, self);
         missing::section(document, self);
         answer::run(document, self);

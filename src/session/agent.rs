@@ -268,7 +268,7 @@ impl Shared {
         let place = match self.hall.enter(peer).await {
             Ok(place) => place,
             Err(busy) => {
-                (self.tell)(AgentEvent::Rejected(peer, format!("{} is being served", busy.peer.ip())));
+                (self.tell)(AgentEvent::Rejected(peer, busy.words()));
                 let _ = channel.send(&busy.reply()).await;
                 return None;
             }

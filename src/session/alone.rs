@@ -78,7 +78,7 @@ async fn measure(
     let link = own_link(peer.ip(), settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     let listening = link.measured().map(Listening::start);
-    document.measurements.link = Outcome::Measured(LinkSection { pc: link, nas: Outcome::skipped(NO_AGENT) });
+    document.measurements.link = Outcome::Measured(LinkSection::new(link, Outcome::skipped(NO_AGENT)));
     unless_interrupted()?;
     let before = crate::link::counters(&interfaces, &tree());
     let mut section = MtuSection::new(Outcome::skipped(ONE_END), Outcome::skipped(ONE_END), NO_AGENT);

@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use crate::copy::SshOptions;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
+use crate::model::flows::FlowSpread;
 use crate::model::host::{Direction, Role};
+use crate::model::link::HostLink;
 use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
@@ -18,7 +20,7 @@ use crate::model::throughput::PassOptions;
 use crate::mtu;
 use crate::session::channel::{Channel, HandshakeError, greet};
 use crate::session::dial::{Family, Target, plain_socket, reach};
-use crate::session::error::SessionError;
+use crate::session::error::{SessionError, busy_with};
 use crate::session::event::{Event, Events, Step};
 use crate::session::listening::Listening;
 use crate::session::schedule::{Times, Wanted, promise};
@@ -64,10 +66,21 @@ pub struct RunSettings {
     pub gain: bool,
     /// How long to wait at the end for switches that have not spoken yet.
     pub lldp: Duration,
+    /// What is done beside looking where only the links are asked for.
+    pub links: LinkWishes,
     /// The PC's true link speed, as the user says.
     pub stated_pc: Option<BitRate>,
     /// The NAS's true link speed, as the user says.
     pub stated_nas: Option<BitRate>,
+}
+
+/// What is done beside looking where only the links are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkWishes {
+    /// Load the ports for a second in each direction, so that counters that grow and the spread over an aggregation show.
+    pub load: bool,
+    /// How long to watch the counters while weaklink moves nothing.
+    pub watch: Duration,
 }
 
 /// The SSH lane as the user wants it.
@@ -110,6 +123,10 @@ pub struct ClientSession {
     pub times: Times,
     /// The interfaces that carry the traffic to the agent.
     pub interfaces: Vec<String>,
+    /// The same with all that is known of them.
+    pub link: Option<Arc<HostLink>>,
+    /// Which port of an aggregation the connections of the last passes left by, at the PC and at the NAS.
+    pub spreads: [Option<Outcome<FlowSpread>>; 2],
     /// Data connections from before any packet was too large, for streams without a clamp.
     pub untouched: Vec<(Token, std::net::TcpStream)>,
     /// The other PCs that have come to measure together with us.
@@ -127,7 +144,7 @@ pub struct ClientSession {
 pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, SessionError> {
     let started = now();
     events.part(Step::Connect, format!("to {}", settings.target), Duration::from_secs(1), None);
-    let mut session = ClientSession::open(settings, events.clone()).await?;
+    let mut session = Box::pin(open_patiently(settings, &events)).await?;
     let mut document = blank(session.plan(), started);
     events.tell(Event::Begin { expected: session.expected() });
     let ended = Box::pin(session.measure(&mut document)).await.err();
@@ -142,6 +159,22 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
         fail_the_rest(&mut document, error);
     }
     Ok(Run { document, ended })
+}
+
+/// For some tenths of a second after a client was killed its agent still takes it for one that runs: the waits between tries until
+/// *busy* is believed, two seconds together.
+const BUSY_AGAIN: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(600), Duration::from_millis(800)];
+
+/// Connects to the agent; one that says it is busy is asked again for a moment, quietly.
+async fn open_patiently(settings: RunSettings, events: &Events) -> Result<ClientSession, SessionError> {
+    for wait in BUSY_AGAIN {
+        match ClientSession::open(settings.clone(), events.clone()).await {
+            Err(SessionError::Busy { .. }) => until_interrupted(&events.interrupt, tokio::time::sleep(wait)).await?,
+            result => return result,
+        }
+    }
+    ClientSession::open(settings, events.clone()).await
 }
 
 /// Parts that were not reached say so; the part that was running says what happened.
@@ -249,8 +282,8 @@ impl ClientSession {
         let first = first.map_err(|how| SessionError::Lost { peer: Role::Nas.title(), during, how })?;
         let (token, has_dir, udp_fault) = match first {
             Reply::Ready { udp, has_dir, udp_fault } => (udp, has_dir, udp_fault),
-            Reply::Busy { peer, since_us } => {
-                return Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 });
+            Reply::Busy { peer, since_us, gathering } => {
+                return Err(SessionError::Busy { address, doing: busy_with(&peer, since_us, gathering.as_ref()) });
             }
             other => return Err(unexpected(&other)),
         };
@@ -273,6 +306,8 @@ impl ClientSession {
             settings,
             times,
             interfaces: Vec::new(),
+            link: None,
+            spreads: [None, None],
             untouched: Vec::new(),
             group: None,
             listening: None,
@@ -314,6 +349,9 @@ impl ClientSession {
         if settings.scope.is_throughput() {
             return self.times.mtu + steps::sweep::expected(self);
         }
+        if settings.scope.is_link() {
+            return steps::link::expected(settings.links) + settings.lldp;
+        }
         self.times.total(wanted(settings, self.has_dir))
     }
 
@@ -321,6 +359,9 @@ impl ClientSession {
         self.gather().await?;
         self.step = Step::Link;
         let idle = steps::link::client(self, document).await?;
+        if self.settings.scope.is_link() {
+            return Box::pin(steps::link::only(self, document)).await;
+        }
         self.step = Step::Mtu;
         document.measurements.mtu = Outcome::Measured(Box::pin(steps::mtu::client(self, document)).await?);
         if self.settings.scope.is_mtu() {
@@ -329,6 +370,7 @@ impl ClientSession {
         self.step = Step::Throughput;
         self.fit_datagrams(document.measurements.mtu.measured());
         document.measurements.throughput = Outcome::Measured(Box::pin(steps::sweep::client(self)).await?);
+        steps::link::attach_spreads(self, document);
         if let (Some(mtu), Some(throughput)) =
             (document.measurements.mtu.measured_mut(), document.measurements.throughput.measured())
         {
@@ -356,6 +398,8 @@ impl ClientSession {
         if let Some(together) = self.settings.throughput.together.clone() {
             let (ways, time) = (self.settings.throughput.ways, steps::sweep::longest(self));
             self.group = Some(steps::together::gather(self, &together, ways, time).await?);
+            // The wait had a countdown of its own.
+            self.events.tell(Event::Begin { expected: self.expected() });
         }
         Ok(())
     }
@@ -408,9 +452,9 @@ impl ClientSession {
                 self.stop.set();
                 Err(SessionError::Left(why))
             }
-            Ok(Reply::Busy { peer, since_us }) => {
+            Ok(Reply::Busy { peer, since_us, gathering }) => {
                 let address = self.settings.target.to_string();
-                Err(SessionError::Busy { address, peer, seconds: since_us.0 / 1_000_000 })
+                Err(SessionError::Busy { address, doing: busy_with(&peer, since_us, gathering.as_ref()) })
             }
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),

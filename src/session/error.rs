@@ -2,6 +2,21 @@
 
 use std::io;
 
+use crate::units::Elapsed;
+use crate::wire::message::Gathering;
+
+/// What keeps an agent busy: who runs a diagnosis since when, or which group waits for its PCs.
+pub(super) fn busy_with(peer: &str, since: Elapsed, gathering: Option<&Gathering>) -> String {
+    let Some(Gathering { name, missing, left_us }) = gathering else {
+        let seconds = since.0 / 1_000_000;
+        return format!("{peer} has been running a diagnosis for {seconds} s; wait until it is done");
+    };
+    let (pcs, left) = (if *missing == 1 { "PC" } else { "PCs" }, left_us.0.div_ceil(1_000_000));
+    format!(
+        "it waits for {missing} more {pcs} of the group {name}, for {left} s at most if none comes; join it with --together and --session {name}, or try again after that"
+    )
+}
+
 /// Why a session did not come about, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -67,14 +82,12 @@ pub enum SessionError {
         address: String,
     },
     /// One at a time.
-    #[error("{address} is busy: {peer} has been running a diagnosis for {seconds} s; wait until it is done")]
+    #[error("{address} is busy: {doing}")]
     Busy {
         /// Who was asked.
         address: String,
-        /// Who runs.
-        peer: String,
-        /// For how long.
-        seconds: u64,
+        /// With what, and how long that lasts.
+        doing: String,
     },
     /// The PCs that were to measure together did not find each other.
     #[error("the PCs did not come together: {0}")]
@@ -145,4 +158,26 @@ pub enum SessionError {
     /// The system gives no randomness.
     #[error("the system gives no random numbers: {0}")]
     Random(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_waits_for_a_group_does_not_run_a_diagnosis() {
+        let second = 1_000_000;
+        assert_eq!(
+            busy_with("192.0.2.1", Elapsed(7 * second), None),
+            "192.0.2.1 has been running a diagnosis for 7 s; wait until it is done"
+        );
+        let group = |missing| Gathering { name: "attic".to_owned(), missing, left_us: Elapsed(88 * second + 1) };
+        for (missing, words) in [
+            (1, "it waits for 1 more PC of the group attic, for 89 s at most"),
+            (2, "it waits for 2 more PCs of the group attic, for 89 s at most"),
+        ] {
+            let said = busy_with("192.0.2.1", Elapsed(7 * second), Some(&group(missing)));
+            assert!(said.starts_with(words) && said.contains("--session attic"), "{said}");
+        }
+    }
 }

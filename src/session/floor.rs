@@ -14,7 +14,7 @@ use crate::session::agent::lock;
 use crate::session::group::{Coming, Group, Id, MEMBERS, Meeting};
 use crate::units::{BitRate, Elapsed};
 use crate::wire::Reply;
-use crate::wire::message::GatherRequest;
+use crate::wire::message::{GatherRequest, Gathering};
 
 /// How long a newcomer waits for the one before it to say whether it opens a group: it says so after 2 s without an answer on UDP,
 /// and the newcomer's own patience for our first word is 8 s.
@@ -48,7 +48,7 @@ struct Guest {
 }
 
 /// May a newcomer come in?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Yes, under this number.
     Enter(Id),
@@ -59,18 +59,29 @@ pub enum Admission {
 }
 
 /// Somebody else is being served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Busy {
     /// Who.
     pub peer: SocketAddr,
     /// For how long already.
     pub served: Duration,
+    /// Nothing runs yet: a group waits for its PCs.
+    pub gathering: Option<Gathering>,
 }
 
 impl Busy {
     /// The answer to a client.
-    pub fn reply(self) -> Reply {
-        Reply::Busy { peer: self.peer.ip().to_string(), since_us: self.served.into() }
+    pub fn reply(&self) -> Reply {
+        let gathering = self.gathering.clone();
+        Reply::Busy { peer: self.peer.ip().to_string(), since_us: self.served.into(), gathering }
+    }
+
+    /// The same for the agent's owner.
+    pub fn words(&self) -> String {
+        match &self.gathering {
+            Some(Gathering { name, missing, .. }) => format!("the group {name} waits for {missing} more"),
+            None => format!("{} is being served", self.peer.ip()),
+        }
     }
 }
 
@@ -179,7 +190,7 @@ impl Floor {
     }
 
     /// Whether this client was let in beside others to join a group, and has not done so in time.
-    pub fn overdue(&self, id: Id, now: Duration) -> Option<Busy> {
+    pub fn overdue(&mut self, id: Id, now: Duration) -> Option<Busy> {
         let guest = self.guests.get(&id)?;
         let late = guest.standing == Standing::Fresh && now.saturating_sub(guest.since) > JOIN;
         let decided = self.guests.values().any(|other| other.standing != Standing::Fresh);
@@ -212,9 +223,15 @@ impl Floor {
     }
 
     /// The one that was here first beside `but`.
-    fn first_but(&self, but: Option<Id>, now: Duration) -> Option<Busy> {
+    fn first_but(&mut self, but: Option<Id>, now: Duration) -> Option<Busy> {
+        let gathering = self.group.as_mut().and_then(|group| group.gathering(now));
         let (_, guest) = self.guests.iter().find(|(id, _)| Some(**id) != but)?;
-        Some(Busy { peer: guest.address, served: now.saturating_sub(guest.since) })
+        Some(Busy { peer: guest.address, served: now.saturating_sub(guest.since), gathering })
+    }
+
+    /// The group that waits for its PCs, if there is one.
+    pub fn gathering(&mut self, now: Duration) -> Option<Gathering> {
+        self.group.as_mut()?.gathering(now)
     }
 }
 
@@ -316,6 +333,11 @@ impl Place {
             result => Some(result),
         };
         self.hall.wait(news).await
+    }
+
+    /// The group that waits for its PCs, if there is one.
+    pub fn gathering(&self) -> Option<Gathering> {
+        lock(&self.hall.floor).gathering(self.hall.begun.elapsed())
     }
 
     /// Waits for all members of the group.

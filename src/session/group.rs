@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::units::{BitRate, Elapsed};
-use crate::wire::message::{GatherRequest, Gathered, Met};
+use crate::wire::message::{GatherRequest, Gathered, Gathering, Met};
 
 /// A client's session at the agent.
 pub type Id = u64;
@@ -107,6 +107,20 @@ impl Group {
     pub fn is_open(&mut self, now: Duration) -> bool {
         self.expire(now);
         !self.complete && self.broken.is_none()
+    }
+
+    /// Until when others may come if nobody new does.
+    fn until(&self) -> Duration {
+        (self.last_came + WALK).min(self.opened + LONGEST_OPEN)
+    }
+
+    /// What an open group waits for, and how much longer.
+    pub fn gathering(&mut self, now: Duration) -> Option<Gathering> {
+        self.is_open(now).then(|| Gathering {
+            name: self.asked.name.clone(),
+            missing: self.asked.members.saturating_sub(count(self.seats.len())),
+            left_us: self.until().saturating_sub(now).into(),
+        })
     }
 
     /// Whether all have come; it stays so when some are gone again.
@@ -242,7 +256,7 @@ impl Group {
             return;
         }
         if !self.complete {
-            let until = (self.last_came + WALK).min(self.opened + LONGEST_OPEN);
+            let until = self.until();
             if now > until {
                 let (here, all, name) = (self.seats.len(), self.asked.members, &self.asked.name);
                 let seconds = until.saturating_sub(self.last_came).as_secs();

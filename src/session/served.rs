@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::model::link::HostLink;
 use crate::mtu;
 use crate::session::agent::{DataSender, GREETING, Shared, lock};
 use crate::session::around::Bracket;
@@ -56,6 +57,8 @@ pub struct AgentSession {
     pub copies: u32,
     /// The interfaces that carry the traffic to the client.
     pub interfaces: Vec<String>,
+    /// The same with all that is known of them.
+    pub link: Option<Arc<HostLink>>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
     /// A phase that is being watched for the client.
@@ -97,6 +100,7 @@ impl AgentSession {
             stored: None,
             copies: 0,
             interfaces: Vec::new(),
+            link: None,
             listening: None,
             bracket: None,
             data,
@@ -129,7 +133,7 @@ impl AgentSession {
     /// The client is not served, for this reason.
     pub fn turn_away(&mut self, why: &Turned) {
         self.turned = Some(match why {
-            Turned::Busy(busy) => format!("{} is being served", busy.peer.ip()),
+            Turned::Busy(busy) => busy.words(),
             Turned::Refused(why) => why.clone(),
         });
     }

@@ -24,4 +24,4 @@ pub use report::Arrival;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
 pub use stop::Stop;
 
-pub use imp::{cpu, datagram, file, host, icmp, net, packet, perf, tcp, udp};
+pub use imp::{cpu, datagram, file, host, icmp, klog, net, packet, perf, tcp, udp};

@@ -11,6 +11,9 @@ use crate::model::kernel::MethodTrial;
 use crate::stats::mean;
 use crate::units::{BitRate, ByteSize};
 
+/// When the rate is first looked at: slow start is over on any path of a house by then, and the buffers are full.
+const WARMING: Duration = Duration::from_millis(40);
+
 /// How long the rate is looked at before the first turn.
 const RATING: Duration = Duration::from_millis(30);
 
@@ -18,12 +21,18 @@ const RATING: Duration = Duration::from_millis(30);
 /// than a tenth of a core.
 const LEAST: BitRate = BitRate(100_000_000);
 
-/// The begin of a turn that does not count: what the way before left in the buffers moves in it.
-const SETTLING: Duration = Duration::from_millis(8);
+/// What the part of a turn that counts should move: some hundred calls, and many times what the buffers hold.
+const COUNTED: f64 = 32e6;
 
-/// The part of a turn that counts. With both turns of three ways this is over within 200 ms, which the steady part of a
-/// pass cuts off; at 100 Mbit/s it still moves 300 kB.
-const COUNTING: Duration = Duration::from_millis(25);
+/// The longest part of a turn that counts. With both turns of three ways the trial of one end is over within 200 ms, which the steady
+/// part of a pass cuts off; at 100 Mbit/s it still moves 300 kB.
+const LONGEST: Duration = Duration::from_millis(25);
+
+/// The shortest: two time slices of the scheduler, so that one that went to somebody else does not decide.
+const SHORTEST: Duration = Duration::from_millis(9);
+
+/// A turn begins with this share of its counting part in which nothing counts: what the way before left in the buffers moves in it.
+const SETTLING: u32 = 3;
 
 /// Two costs nearer than this share are the same: the way that is used without any trial stays.
 const ALIKE: f64 = 0.05;
@@ -61,6 +70,8 @@ enum Stage {
     Warming,
     /// Looking at the rate since.
     Rating(Look),
+    /// Waiting for the other end's turns.
+    Waiting,
     /// In the part of a turn that does not count.
     Settling,
     /// In the part that counts, since.
@@ -87,23 +98,27 @@ pub(super) struct Calibration {
     turns: Vec<usize>,
     stage: Stage,
     due: Duration,
-    delay: Duration,
+    /// How many turns of the other end are waited for.
+    behind: u32,
+    counting: Duration,
     tolerance: f64,
     rate: f64,
 }
 
 impl Calibration {
-    /// Turns for so many ways, from `delay` after the first look on. A way whose rate is lower than the highest by more than the share
-    /// `tolerance` is out, however cheap it is.
+    /// Turns for so many ways, once the rate is known and the other end is through with so many turns of its own (`behind`), so that no
+    /// end judges what the other one does. A way whose rate is lower than the highest by more than the share `tolerance` is out,
+    /// however cheap it is.
     ///
     /// Each way has two turns, the second ones in the opposite order, so that a rate that still grows favours nobody.
-    pub(super) fn new(ways: usize, delay: Duration, tolerance: f64) -> Self {
+    pub(super) fn new(ways: usize, behind: u32, tolerance: f64) -> Self {
         Self {
             trials: vec![Trial::default(); ways],
             turns: (0..ways).chain((0..ways).rev()).collect(),
             stage: Stage::New,
             due: Duration::ZERO,
-            delay,
+            behind,
+            counting: LONGEST,
             tolerance,
             rate: 0.0,
         }
@@ -114,6 +129,11 @@ impl Calibration {
         now >= self.due
     }
 
+    /// Whether the turns have begun: from here on the ways change, and nothing else may.
+    pub(super) const fn has_begun(&self) -> bool {
+        matches!(self.stage, Stage::Settling | Stage::Counting(_) | Stage::Over)
+    }
+
     /// The rate before the first turn, in bytes a second.
     pub(super) const fn rate(&self) -> f64 {
         self.rate
@@ -122,7 +142,7 @@ impl Calibration {
     /// Goes on at a moment that is due.
     pub(super) fn step(&mut self, look: Look) -> Step {
         let (stage, wait) = match self.stage {
-            Stage::New => (Stage::Warming, self.delay),
+            Stage::New => (Stage::Warming, WARMING),
             Stage::Warming => (Stage::Rating(look), RATING),
             Stage::Rating(since) => {
                 self.rate = look.bytes.saturating_sub(since.bytes) as f64 / seconds(look.now.saturating_sub(since.now));
@@ -130,9 +150,11 @@ impl Calibration {
                     self.trials.clear();
                     return self.end();
                 }
-                return self.next_turn(look.now);
+                self.counting = Duration::from_secs_f64(COUNTED / self.rate).clamp(SHORTEST, LONGEST);
+                (Stage::Waiting, (self.counting + self.counting / SETTLING) * self.behind)
             }
-            Stage::Settling => (Stage::Counting(look), COUNTING),
+            Stage::Waiting => return self.next_turn(look.now),
+            Stage::Settling => (Stage::Counting(look), self.counting),
             Stage::Counting(since) => {
                 let trial = self.turns.pop().and_then(|way| self.trials.get_mut(way));
                 if let Some(trial) = trial {
@@ -159,7 +181,7 @@ impl Calibration {
 
     fn next_turn(&mut self, now: Duration) -> Step {
         let Some(way) = self.turns.last() else { return self.end() };
-        (self.stage, self.due) = (Stage::Settling, now + SETTLING);
+        (self.stage, self.due) = (Stage::Settling, now + self.counting / SETTLING);
         Step::Use(*way)
     }
 
@@ -273,7 +295,7 @@ mod tests {
 
     /// Plays a thread that looks every millisecond; the ways in the order of use, and the winner.
     fn play(ways: &[Given], tolerance: f64) -> (Vec<usize>, usize, Vec<MethodTrial>) {
-        let mut engine = Calibration::new(ways.len(), MS(50), tolerance);
+        let mut engine = Calibration::new(ways.len(), 0, tolerance);
         let (mut way, mut used, mut look) = (0, Vec::new(), Look::default());
         for at in 0..10_000 {
             look.now = MS(at);
@@ -371,7 +393,7 @@ mod tests {
         fn looks_that_make_no_sense_do_no_harm(
             looks in proptest::collection::vec((0u64..10_000, any::<u64>(), 0u64..10_000), 0..100),
         ) {
-            let mut engine = Calibration::new(3, MS(50), 0.05);
+            let mut engine = Calibration::new(3, 6, 0.05);
             for (now, bytes, cpu) in looks {
                 let look = Look { now: MS(now), bytes: bytes >> 8, cpu: MS(cpu) };
                 if engine.is_due(look.now) {

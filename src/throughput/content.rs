@@ -12,18 +12,14 @@ use crate::pattern::Pattern;
 use crate::sys;
 use crate::sys::tcp::Given;
 
-/// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4).
-const CONTENT: usize = 1 << 20;
+/// The random bytes that are sent again and again: beyond the window of the compressors that VPNs use (64 KiB of LZ4), and few enough
+/// to stay in a core's second cache while they are copied: between two namespaces 1 MiB costs the sender 5 to 20 % more (Linux 6.18).
+const CONTENT: usize = 256 * 1024;
 
-/// The most that one call hands over with a copy. Between two namespaces of one busy host 256 KiB cost a seventh to a quarter less
-/// processor time for each byte than 128 KiB (Linux 6.18), and the bytes still stay in the cache.
-const COPIED: usize = 256 * 1024;
-
-/// The most that one call hands over without a copy.
-const MOST: usize = 1 << 20;
-
-/// The most that one call lends: each call has a notice of its own, and the kernel pins its pages one by one.
-const LENT: usize = 256 * 1024;
+/// The most that one call hands over: all of the content. Between two namespaces of one busy host 256 KiB cost a seventh to a quarter
+/// less processor time for each byte than 128 KiB (Linux 6.18); larger calls save nothing more, and where pages are lent
+/// each call has a notice of its own and pins its pages one by one.
+const MOST: usize = CONTENT;
 
 /// The least that one call hands over. `sendfile` moves this much at a time and waits for room anew each time, so on a slow
 /// path a larger call would outlive the duration.
@@ -31,9 +27,6 @@ const LEAST: usize = 64 * 1024;
 
 /// A call that took longer is followed by one of half the size, and one that took less than a quarter of this by a double one.
 const CALL: Duration = Duration::from_millis(20);
-
-/// When the trial begins: slow start is over on any path of a house by then, and the buffers are full.
-const TRIAL: Duration = Duration::from_millis(40);
 
 /// The share of rate that a cheaper way may lose in its turns. Where this thread is the limit its rate follows its cost, and
 /// elsewhere a rate at the sender says more about room in the buffers; so only what is plainly slow is out.
@@ -82,7 +75,7 @@ impl Content {
             chunk: LEAST,
             before: Duration::ZERO,
             lending: Lending::default(),
-            calibration: tries.then(|| Calibration::new(WAYS.len(), TRIAL, TOLERANCE)),
+            calibration: tries.then(|| Calibration::new(WAYS.len(), 0, TOLERANCE)),
         }
     }
 
@@ -134,18 +127,17 @@ impl Giver<'_> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let taken = match &self.content.source {
             Source::Own(bytes) => {
-                self.chunk = next_chunk(self.chunk, took, COPIED);
+                self.chunk = next_chunk(self.chunk, took, MOST);
                 let rest = bytes.get(self.offset..).unwrap_or_default();
                 (&*stream).write(rest.get(..most.min(self.chunk)).unwrap_or(rest))
             }
             Source::Kernel(content) => match WAYS.get(self.content.choice.way()).copied().unwrap_or(Given::Copied) {
-                Given::Lent => {
-                    self.chunk = next_chunk(self.chunk, took, LENT);
-                    self.lend(content, socket, now, most)
-                }
                 how => {
-                    self.chunk = next_chunk(self.chunk, took, if how == Given::Copied { COPIED } else { MOST });
-                    content.give(socket, how, self.offset, most.min(self.chunk))
+                    self.chunk = next_chunk(self.chunk, took, MOST);
+                    match how {
+                        Given::Lent => self.lend(content, socket, now, most),
+                        how => content.give(socket, how, self.offset, most.min(self.chunk)),
+                    }
                 }
             },
         }?;
@@ -186,9 +178,7 @@ impl Giver<'_> {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && self.lending.out == 0 => {
                 return self.refuse(now, "the system lets this user lock too little memory (ulimit -l)");
             }
-            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                content.give(socket, Given::Copied, self.offset, most.min(COPIED))?
-            }
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => content.give(socket, Given::Copied, self.offset, most)?,
             done => {
                 let taken = done?;
                 self.lending.out = self.lending.out.saturating_add(1);
@@ -247,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_slow_path_gets_small_calls_and_a_fast_one_large_calls() {
-        for (bytes_a_second, fits) in [(1e5, 64 << 10), (1.25e6, 64 << 10), (1.25e8, 1 << 20), (4e9, 1 << 20)] {
+        for (bytes_a_second, fits) in [(1e5, 64 << 10), (1.25e6, 64 << 10), (1.25e7, 64 << 10), (1.25e8, MOST), (4e9, MOST)] {
             let mut chunk = LEAST;
             for _ in 0..50 {
                 chunk = next_chunk(chunk, Duration::from_secs_f64(chunk as f64 / bytes_a_second), MOST);

@@ -1,9 +1,8 @@
 //! How many bytes a reader should wait for. Pure.
 //!
-//! Where the link is the limit, a reader that is woken for every few segments spends its processor on waking: waiting for more
-//! halves that. Where a processor is the limit, an awake reader does part of the protocol's work on its own core, and
-//! letting it sleep would cost rate. So the mark is tried: in a trial of its own where the path is fast enough for one, else once
-//! the rate is even, and then given up for good when the rate falls.
+//! A reader that is woken for every few segments spends its processor on waking: waiting for more halves that and more, so every
+//! stream begins so. Where a processor is the limit, an awake reader does part of the protocol's work on its own core, and
+//! letting it sleep may cost rate: a trial on the connection itself decides (see `calibrate`), and its word holds.
 
 use std::time::Duration;
 
@@ -13,8 +12,8 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// How often the rate is judged anew: long enough that bursts of a switch's buffer do not show.
 const REVIEW: Duration = Duration::from_millis(100);
 
-/// The share of a rate by which another may differ and still be the same.
-const EVEN: f64 = 0.05;
+/// The same while the stream is younger than [`REVIEW`]: slow start doubles the rate faster than that.
+const EARLY: Duration = Duration::from_millis(10);
 
 /// The highest mark in bytes. Over veth the receiver's processor time for each GB falls from 0.08 s without a mark to 0.05 s with 256 KiB
 /// and 0.035 s with this; beyond it little is left.
@@ -23,43 +22,31 @@ const HIGHEST: u64 = 512 * 1024;
 /// The lowest mark above 1: less than this many bytes saves no wake-up.
 const LOWEST: u64 = 16 * 1024;
 
-/// The mark of one stream.
+/// The mark of one stream: it follows the rate, or stays at 1.
 #[derive(Clone, Debug)]
 pub(super) struct LowWater {
-    stage: Stage,
+    follows: bool,
     mark: u32,
     since: Duration,
     bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// The mark is 1, and this was the last rate in bytes a second.
-    Watching(f64),
-    /// A mark is set; this was the rate before.
-    Waiting(f64),
-    /// The mark is 1 and stays.
-    GivenUp,
-    /// A trial said that the mark costs no rate: it follows the rate.
-    Proven,
-}
-
 impl LowWater {
-    /// The mark that every socket begins with.
+    /// The mark that every socket begins with; it follows the rate.
     pub(super) const fn new() -> Self {
-        Self { stage: Stage::Watching(0.0), mark: 1, since: Duration::ZERO, bytes: 0 }
+        Self { follows: true, mark: 1, since: Duration::ZERO, bytes: 0 }
     }
 
-    /// A mark that a trial has proven: it is to be set at once, and follows the rate.
+    /// A mark for a rate that is known, to be set at once; it follows the rate.
     ///
     /// `rate` is in bytes a second, `at` and `bytes` are what the stream has given so far.
-    pub(super) fn proven(rate: f64, at: Duration, bytes: u64, buffer: impl FnOnce() -> u64) -> Self {
-        Self { stage: Stage::Proven, mark: fitting(rate, buffer), since: at, bytes }
+    pub(super) fn at(rate: f64, at: Duration, bytes: u64, buffer: impl FnOnce() -> u64) -> Self {
+        Self { follows: true, mark: fitting(rate, buffer), since: at, bytes }
     }
 
     /// No mark, for good.
     pub(super) const fn never() -> Self {
-        Self { stage: Stage::GivenUp, mark: 1, since: Duration::ZERO, bytes: 0 }
+        Self { follows: false, mark: 1, since: Duration::ZERO, bytes: 0 }
     }
 
     /// The mark in bytes.
@@ -77,28 +64,12 @@ impl LowWater {
     /// `buffer` is asked for only when the mark may rise; a quarter of it is the most, as the kernel's own overhead counts in it.
     pub(super) fn review(&mut self, now: Duration, total: u64, buffer: impl FnOnce() -> u64) -> Option<u32> {
         let passed = now.saturating_sub(self.since);
-        if passed < REVIEW {
+        if !self.follows || passed < if self.since < REVIEW { EARLY } else { REVIEW } {
             return None;
         }
         let rate = total.saturating_sub(self.bytes) as f64 / passed.as_secs_f64();
         (self.since, self.bytes) = (now, total);
-        let mark = match self.stage {
-            Stage::GivenUp => 1,
-            Stage::Watching(last) if (rate - last).abs() > EVEN * rate => {
-                self.stage = Stage::Watching(rate);
-                1
-            }
-            Stage::Watching(_) => {
-                let mark = fitting(rate, buffer);
-                self.stage = if mark > 1 { Stage::Waiting(rate) } else { Stage::Watching(rate) };
-                mark
-            }
-            Stage::Waiting(before) if rate < (1.0 - EVEN) * before => {
-                self.stage = Stage::GivenUp;
-                1
-            }
-            Stage::Waiting(_) | Stage::Proven => fitting(rate, buffer),
-        };
+        let mark = fitting(rate, buffer);
         (mark != self.mark).then(|| {
             self.mark = mark;
             mark
@@ -148,14 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_tried_on_an_even_rate_only_and_given_up_when_it_costs() {
-        let k512 = 512 << 10;
+    fn it_follows_the_rate() {
+        let (k32, k64, k128, k512) = (32 << 10, 64 << 10, 128 << 10, 512 << 10);
         for (name, mbits, set) in [
-            ("slow start", vec![100, 200, 400, 800, 1600], vec![]),
-            ("even after slow start", vec![100, 500, 941, 940, 941, 940], vec![k512]),
-            ("the mark costs rate", vec![9000, 9000, 8000, 9000, 9000, 9000], vec![k512, 1]),
-            ("a faster path", vec![100, 100, 1000, 1000], vec![32 << 10, k512]),
-            ("a stall", vec![941, 941, 0, 0, 941, 941, 941], vec![k512, 1]),
+            ("slow start", vec![100, 200, 400, 800, 1600], vec![k32, k64, k128, 256 << 10, k512]),
+            ("a little less is the same", vec![9000, 9000, 8000, 9000], vec![k512]),
+            ("a faster path", vec![100, 100, 1000, 1000], vec![k32, k512]),
+            ("a stall", vec![941, 941, 0, 0, 941, 941], vec![k512, 1, k512]),
             ("nothing", vec![0, 0, 0, 0], vec![]),
         ] {
             assert_eq!(marks(&mbits, 6 << 20), set, "{name}");
@@ -163,19 +133,30 @@ mod tests {
     }
 
     #[test]
-    fn a_proven_mark_follows_the_rate_and_is_not_given_up() {
-        let mut water = LowWater::proven(1e9, MS(300), 0, || 6 << 20);
+    fn a_young_stream_is_looked_at_more_often() {
+        let mut water = LowWater::new();
+        let run =
+            [(5, 1_000_000), (12, 12_000_000), (20, 30_000_000), (110, 300_000_000), (150, 300_000_000), (215, 300_500_000)];
+        let marks = run.map(|(at, total)| water.review(MS(at), total, || 6 << 20));
+        assert_eq!(marks, [None, Some(512 << 10), None, None, None, Some(16 << 10)]);
+    }
+
+    #[test]
+    fn a_known_rate_has_its_mark_at_once_and_no_mark_stays_none() {
+        let mut water = LowWater::at(1e9, MS(300), 0, || 6 << 20);
         assert_eq!(water.mark(), 512 << 10);
         let run = [(400, 60_000_000), (500, 61_000_000), (600, 61_000_000), (700, 161_000_000)];
         let marks = run.map(|(at, total)| water.review(MS(at), total, || 6 << 20));
         assert_eq!(marks, [None, Some(32 << 10), Some(1), Some(512 << 10)]);
-        assert_eq!((LowWater::never().mark(), LowWater::proven(1e6, MS(300), 0, || 6 << 20).mark()), (1, 1));
+        assert_eq!(LowWater::at(1e6, MS(300), 0, || 6 << 20).mark(), 1);
+        let mut never = LowWater::never();
+        assert_eq!((never.mark(), never.review(MS(900), 1 << 40, || 6 << 20)), (1, None));
     }
 
     #[test]
     fn looks_between_reviews_change_nothing() {
-        let mut water = LowWater::new();
-        for at in 0..100 {
+        let mut water = LowWater::at(0.0, MS(100), 0, || 6 << 20);
+        for at in 100..200 {
             assert_eq!(water.review(MS(at), at * 1_000_000, || 6 << 20), None);
         }
     }

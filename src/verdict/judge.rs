@@ -1,12 +1,13 @@
 //! From the answers of both directions to the one verdict, and the findings beside it.
 
 use super::limits;
+use super::link_answer;
 use super::mtu_answer;
 use super::rank::{self, Answer, State};
-use super::rates_answer;
 use super::rules::{Explains, Hit, check_all, clamped, full_size};
 use super::seen::Seen;
 use super::sentence;
+use super::{rates_asked, rates_compared};
 use crate::model::finding::{Code, Component, Confidence, Finding, Gain, NextLimit, Severity, Status, Verdict};
 use crate::model::mtu::SegmentStream;
 use crate::model::{Direction, Document, Role};
@@ -26,11 +27,13 @@ pub struct Judgement {
 /// Findings and verdict that the document already holds are not looked at.
 pub fn judge(document: &Document) -> Judgement {
     let seen = Seen::new(document);
-    let hits = check_all(&seen);
+    let links = document.plan.scope.is_link();
+    let hits = if links { link_answer::hits(document) } else { check_all(&seen) };
     let answers = Direction::BOTH.map(|direction| Answer::new(&seen, direction, &hits));
-    let (mut verdict, chosen) = decide(&seen, &hits, &answers);
+    let (verdict, chosen) = decide(&seen, &hits, &answers);
+    let mut verdict = rates_compared::with_comparison(&seen, verdict);
     verdict.confidence = verdict.confidence.min(rank::at_most(&seen, &hits, chosen.and_then(|at| hits.get(at))));
-    let findings = findings(&hits, &answers, &verdict, chosen);
+    let findings = findings(&hits, &answers, &verdict, chosen, links);
     Judgement { findings, verdict }
 }
 
@@ -40,6 +43,12 @@ pub(super) fn code(text: &str) -> Code {
 }
 
 fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Option<usize>) {
+    if seen.doc.plan.scope.is_link() {
+        return match link_answer::chosen(hits) {
+            Some(at) => (fault(seen, &hits[at], answers), Some(at)),
+            None => (link_answer::answer(seen), None),
+        };
+    }
     if let Some(at) = hits.iter().position(|hit| hit.explains == Explains::Stops) {
         return (fault(seen, &hits[at], answers), Some(at));
     }
@@ -52,7 +61,7 @@ fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Opt
     if let Some(found) = rank::impossible(seen) {
         return (sentence::impossible(seen, found), None);
     }
-    if let Some(verdict) = rates_answer::own_limit(seen, hits) {
+    if let Some(verdict) = rates_asked::own_limit(seen, hits) {
         return (verdict, None);
     }
     let cause = leading(answers, hits);
@@ -174,11 +183,16 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
     }
 }
 
-fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Option<usize>) -> Vec<Finding> {
+fn findings(hits: &[Hit], answers: &[Answer; 2], verdict: &Verdict, chosen: Option<usize>, links: bool) -> Vec<Finding> {
     let mut found: Vec<(bool, Finding)> = Vec::new();
     for (at, hit) in hits.iter().enumerate() {
         let binding = answers.iter().find(|answer| answer.state == State::Cause(at));
-        let Some(severity) = severity(hit, binding, answers, verdict) else { continue };
+        // Where only the links were asked for, no ladder says what a fault costs: it is one all the same.
+        let severity = match hit.explains {
+            Explains::Part(_) | Explains::Network if links => Some(Severity::Warning),
+            _ => severity(hit, binding, answers, verdict),
+        };
+        let Some(severity) = severity else { continue };
         let first = chosen == Some(at);
         let finding = Finding {
             code: code(hit.code),

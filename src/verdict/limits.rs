@@ -193,8 +193,20 @@ pub const FAIR: f64 = 0.80;
 /// A stream thread at this share of a core, while its host's cores have this much left, measures one core.
 pub const REST_IDLES: f64 = 0.60;
 
-/// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500.
-pub const AT_PACE: f64 = 0.90;
+/// Streams that were paced on purpose and reach this share of the pace are what was asked for: headers cost 6 % at MTU 1500, and a
+/// kernel's pace is met within some per cent. What is faster was not paced.
+pub const AT_PACE: std::ops::RangeInclusive<f64> = 0.90..=1.10;
+
+/// A window that would allow more than ten times the rate on the idle path holds nothing back, whatever the shares of time say: the
+/// round trip of a window-limited stream is the idle one and what the hosts need to answer, which on a fast network is several times as
+/// much (0.2 ms and 0.9 ms are common), but not ten times.
+pub const WINDOW_USED: f64 = 0.10;
+
+/// Two passes of one and the same kind differ by as much (that of the search over numbers of streams).
+pub const ALIKE_PASSES: f64 = 0.05;
+
+/// Jain's index from which on a sharing is even: of two PCs the one then gets at most 1.6 times what the other does.
+pub const EVEN: f64 = 0.95;
 
 /// Fewer interrupts in a pass than this say nothing about where they land (absolute).
 pub const INTERRUPTS: u64 = 500;
@@ -204,3 +216,25 @@ pub const ON_ONE_CORE: f64 = 0.90;
 
 /// From this share of the wire's ceiling on a rate is all of it: what is missing is the rounding of its figures.
 pub const ALL_OF_IT: f64 = 0.99;
+
+/// Frames that found no room in the receiver's port matter from this share on: a machine of the field that is healthy shows 0.007 %, and a
+/// fifth of the share from which loss costs a stream visible speed is a warning already.
+pub const PORT_DROPS: f64 = 0.001;
+
+/// The most payload of a TCP segment at MTU 1500 in bytes.
+pub const PAYLOAD: u64 = 1_448;
+
+/// So many breaks of a link in [`FLAP_WINDOW_US`] are no chance: one is somebody who plugs or sets something, two are a mistake mended.
+pub const FLAPS: usize = 3;
+
+/// The time in which breaks belong together (absolute): negotiating takes 2 to 5 s, so three of them fit many times.
+pub const FLAP_WINDOW_US: u64 = 600_000_000;
+
+/// What the kernel's log told longer ago than this says nothing about today (absolute): a day.
+pub const NEWS_US: u64 = 86_400_000_000;
+
+/// Until then ports come up and down while a system starts (absolute).
+pub const SETTLED_US: u64 = 60_000_000;
+
+/// The bus kept the port waiting for this share of a pass: it is what holds it back.
+pub const BUS_STALLED: f64 = 0.50;

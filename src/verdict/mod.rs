@@ -10,11 +10,16 @@ pub mod ideal;
 pub mod ladder;
 pub mod limits;
 
+mod counted;
 mod judge;
+mod link_answer;
 mod load;
 mod mtu_answer;
 mod rank;
 mod rates_answer;
+mod rates_asked;
+mod rates_compared;
+mod rates_group;
 mod rules;
 mod seen;
 mod sentence;

@@ -2,14 +2,15 @@
 
 use super::limits;
 use super::rank::{self, Answer, State};
-use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Explains, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, nas_wire, udp_wire};
-use super::seen::{Load, Seen, Sums, Way, window};
+use super::rates_asked;
+use super::rates_group::together;
+use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, udp_wire};
+use super::seen::{Seen, Way};
 use super::sentence::{plain, ruled_out};
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::plan::Scope;
-use crate::model::throughput::{Pass, ThroughputSection};
-use crate::model::together::Together;
+use crate::model::throughput::ThroughputSection;
 use crate::model::udp::UdpDirection;
 use crate::model::{Direction, Outcome, Role};
 use crate::units::BitRate;
@@ -18,7 +19,7 @@ use crate::units::BitRate;
 const NO_FAR_END: &str =
     "An iperf3 server tells neither its host's link nor its processor and counters; `weaklink serve` on the NAS does.";
 
-fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, mut text: String) -> Verdict {
+pub(super) fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, mut text: String) -> Verdict {
     let word = match status {
         Status::Healthy => "Healthy",
         Status::Inconclusive => "Inconclusive",
@@ -29,106 +30,24 @@ fn verdict(status: Status, component: Component, cause: &str, sure: Confidence, 
     plain(status, component, cause, sure, text)
 }
 
-fn unknown(cause: &str, text: String) -> Verdict {
+pub(super) fn unknown(cause: &str, text: String) -> Verdict {
     verdict(Status::Inconclusive, Component::Inconclusive, cause, Confidence::Low, text)
 }
 
 /// The directions that were to be measured.
-fn asked(seen: &Seen<'_>) -> impl Iterator<Item = Direction> + use<> {
+pub(super) fn asked(seen: &Seen<'_>) -> impl Iterator<Item = Direction> + use<> {
     let ways = seen.doc.plan.throughput.as_ref().map(|plan| plan.ways).unwrap_or_default();
     Direction::BOTH.into_iter().filter(move |way| ways.has(*way) || ways.has_both())
-}
-
-/// Whether what was asked for, and not the network, set a rate: a pace, a buffer, or one stream on one core.
-pub(super) fn own_limit(seen: &Seen<'_>, hits: &[Hit]) -> Option<Verdict> {
-    if !seen.doc.plan.scope.is_throughput() || seen.local() {
-        return None;
-    }
-    let found = asked(seen).filter_map(|way| {
-        let way = seen.way(way);
-        let pass = way.best.filter(|_| way.gap())?;
-        let text = paced(pass).or_else(|| buffered(seen, pass)).or_else(|| one_core(way, pass, hits))?;
-        Some((pass.goodput_bps, way.direction, text))
-    });
-    let (rate, direction, text) = found.min_by_key(|(rate, _, _)| *rate)?;
-    let mut verdict =
-        verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, format!("{} {text}", direction.arrow()));
-    verdict.direction = Some(direction);
-    verdict.rate_bps = Some(rate);
-    Some(verdict)
-}
-
-/// The streams run at the pace that was asked for.
-fn paced(pass: &Pass) -> Option<String> {
-    let pace = pass.method.sender_sockets.pacing_bps?;
-    let all = BitRate(pace.0.saturating_mul(u64::from(pass.streams)));
-    (all.0 > 0 && pass.goodput_bps.as_f64() >= limits::AT_PACE * all.as_f64()).then(|| {
-        format!(
-            "carries {}, the pace that was asked for ({pace} for each of {} streams). What more the network carries was not tried.",
-            pass.goodput_bps, pass.streams
-        )
-    })
-}
-
-/// The buffers that were asked for hold the streams back.
-fn buffered(seen: &Seen<'_>, pass: &Pass) -> Option<String> {
-    let asked = seen.doc.plan.throughput.as_ref()?.options.window_bytes?;
-    let sums = Sums::of(pass);
-    let held = [sums.rwnd, sums.sndbuf].into_iter().flatten().any(|share| share >= limits::RWND_LIMITED);
-    (held || sums.window_sets(pass.goodput_bps)).then(|| {
-        format!(
-            "carries {} with socket buffers of {}, as asked for, and these hold the streams back. Without --window the kernels size them by themselves.",
-            pass.goodput_bps,
-            crate::units::ByteSize(u64::from(asked))
-        )
-    })
-}
-
-/// The share of a core that the threads of one end took, each.
-fn thread_share(pass: &Pass, role: Role, direction: Direction) -> Option<f64> {
-    let cost = if role == direction.sender() { &pass.sender_cost } else { &pass.receiver_cost };
-    let span = pass.elapsed_us.seconds() * f64::from(pass.streams.max(1));
-    let own = cost.measured().filter(|_| span > 0.0).map(|cost| (cost.cpu_us.seconds() / span).min(1.0));
-    let seen = window(pass, role).map(|cpu| Load::of(cpu).thread);
-    own.into_iter().chain(seen).reduce(f64::max)
-}
-
-/// As many streams as were asked for keep as many cores full, and the others idle.
-fn one_core(way: &Way<'_>, pass: &Pass, hits: &[Hit]) -> Option<String> {
-    let tried = way.multi.is_some() && way.single.is_some();
-    let better = |hit: &Hit| {
-        hit.touches(way.direction)
-            && matches!(hit.explains, Explains::Part(_) | Explains::Network)
-            && !hit.soft
-            && hit.weight >= 0.6
-    };
-    if tried || hits.iter().any(better) {
-        return None;
-    }
-    let ends = [way.direction.sender(), way.direction.receiver()].into_iter();
-    let full = ends.filter_map(|role| Some((role, thread_share(pass, role, way.direction)?)));
-    let (role, share) = full.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= limits::THREAD_FULL)?;
-    let load = window(pass, role).filter(|cpu| cpu.cores.len() > 1).map(Load::of)?;
-    let streams = if pass.streams == 1 {
-        "one stream's thread keeps".to_owned()
-    } else {
-        format!("the threads of {} streams keep", pass.streams)
-    };
-    (load.taken() < limits::REST_IDLES && !load.too_little()).then(|| {
-        format!(
-            "carries {} while {streams} a core of the {} {} busy and all its cores together are {} busy: this measures one core, not the network. More streams (without --streams) decide.",
-            pass.goodput_bps,
-            role.title(),
-            percent(share),
-            percent(load.taken())
-        )
-    })
 }
 
 /// The answer where nothing was found to blame.
 pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
     let ways: Vec<Direction> = asked(seen).collect();
-    let of = |state: State| answers.iter().filter(|answer| answer.state == state).min_by_key(|answer| answer.rate);
+    // A pace that was asked for explains its direction.
+    let open = |answer: &&Answer| {
+        !matches!(answer.state, State::Unexplained | State::Near) || !rates_asked::is_paced(seen, answer.direction)
+    };
+    let of = |state: State| answers.iter().filter(open).filter(|answer| answer.state == state).min_by_key(|answer| answer.rate);
     let mut verdict = if seen.local() {
         on_one_machine(seen)
     } else if let Some(answer) = of(State::Unexplained) {
@@ -176,7 +95,7 @@ fn on_one_machine(seen: &Seen<'_>) -> Verdict {
 }
 
 /// The link in words, with what is not known of it.
-fn line_words(seen: &Seen<'_>) -> String {
+pub(super) fn line_words(seen: &Seen<'_>) -> String {
     let line = seen.line.unwrap_or_default();
     let known = [(Role::Pc, &seen.ends[0]), (Role::Nas, &seen.ends[1])].into_iter().find(|(_, end)| end.total == Some(line));
     match known {
@@ -318,72 +237,6 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
             verdict(Status::Healthy, Component::None, TOOL_LIMIT, Confidence::Medium, text)
         }
         _ => verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text),
-    })
-}
-
-/// What several PCs at once show about the part that they share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Shared {
-    /// The NAS's own link is full.
-    Full(BitRate),
-    /// Each PC gets what it gets alone.
-    Free,
-    /// They get less than alone, and nobody knows whether that is the NAS's link.
-    Limited,
-}
-
-fn shared(seen: &Seen<'_>, all: &Together, direction: Direction) -> Option<(BitRate, Shared)> {
-    let sum = all.sum(direction)?;
-    let alone =
-        all.members.iter().filter_map(|member| member.alone.of(direction)).map(|rate| rate.0).fold(0, u64::saturating_add);
-    let full = nas_wire(seen).filter(|(_, wire)| sum.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
-    Some((
-        sum,
-        match full {
-            Some((line, _)) => Shared::Full(line),
-            None if sum.as_f64() >= limits::LANE_TOLERANCE * alone as f64 => Shared::Free,
-            None => Shared::Limited,
-        },
-    ))
-}
-
-/// Several PCs, where this one has no pass of its own.
-fn together(seen: &Seen<'_>) -> Option<Verdict> {
-    let all = seen.doc.measurements.throughput.measured()?.together.measured()?;
-    let both = Direction::BOTH.into_iter().filter_map(|way| Some((way, shared(seen, all, way)?)));
-    let found: Vec<(Direction, (BitRate, Shared))> = both.collect();
-    let (_, (_, worst)) = found.iter().max_by_key(|(_, (_, shared))| *shared)?;
-    let told: Vec<String> = found.iter().map(|(way, (sum, _))| format!("{} {sum} ({})", way.arrow(), sum.bytes())).collect();
-    let text = format!("{} PCs at once get {} together", all.members.len(), told.join(" and "));
-    Some(match worst {
-        Shared::Full(line) => verdict(
-            Status::Healthy,
-            Component::None,
-            AT_LINE_RATE,
-            Confidence::High,
-            format!("{text}, what the NAS's {line} link can carry."),
-        ),
-        Shared::Free => verdict(
-            Status::Healthy,
-            Component::None,
-            TOOL_LIMIT,
-            Confidence::Medium,
-            format!(
-                "{text}, as much as each of them alone: nothing that they share holds them back. More PCs would be needed to find the NAS's limit."
-            ),
-        ),
-        Shared::Limited => {
-            let limit = match nas_wire(seen) {
-                Some((line, wire)) => {
-                    format!("The NAS's {line} link could carry {wire}, so the NAS itself or an uplink on the way is the limit.")
-                }
-                None => {
-                    "What they share is the limit: the NAS, its link (whose speed is not known here), or an uplink on the way."
-                        .to_owned()
-                }
-            };
-            unknown(UNEXPLAINED, format!("{text}, less than the sum of what each has alone. {limit}"))
-        }
     })
 }
 

@@ -47,10 +47,10 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
         },
         hosts: Hosts { pc: Outcome::Measured(host()), nas: Outcome::Measured(host()) },
         measurements: Measurements {
-            link: Outcome::Measured(LinkSection {
-                pc: Outcome::Measured(host_link(line_mbit)),
-                nas: Outcome::Measured(host_link(line_mbit)),
-            }),
+            link: Outcome::Measured(LinkSection::new(
+                Outcome::Measured(host_link(line_mbit)),
+                Outcome::Measured(host_link(line_mbit)),
+            )),
             mtu: Outcome::Measured(MtuSection::new(
                 Outcome::Measured(path(1500, Limiter::LocalInterface)),
                 Outcome::Measured(path(1500, Limiter::LocalInterface)),
@@ -80,14 +80,8 @@ fn host() -> Host {
 }
 
 fn host_link(line_mbit: u64) -> HostLink {
-    HostLink {
-        local: [192, 0, 2, 1].into(),
-        peer: [192, 0, 2, 2].into(),
-        gateway: Outcome::Measured(None),
-        stack: vec![interface("eth0", InterfaceKind::Physical, line_mbit)],
-        stated_speed_bps: None,
-        neighbours: Outcome::skipped("nobody listened"),
-    }
+    let stack = vec![interface("eth0", InterfaceKind::Physical, line_mbit)];
+    HostLink::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), stack)
 }
 
 pub(super) fn interface(name: &str, kind: InterfaceKind, line_mbit: u64) -> Interface {

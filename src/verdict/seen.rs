@@ -168,6 +168,17 @@ impl<'a> Seen<'a> {
             .max()
     }
 
+    /// Whether socket buffers that were asked for are so much larger than the path needs that they hold no stream back, whoever's
+    /// share of the time speaks against them: a queue that the streams themselves fill, or a busy reader, stops a sender too.
+    pub(super) fn window_to_spare(&self, pass: &Pass) -> bool {
+        let Some(asked) = self.doc.plan.throughput.as_ref().and_then(|plan| plan.options.window_bytes) else { return false };
+        let sums = Sums::of(pass);
+        let asked = f64::from(asked) * f64::from(pass.streams);
+        let Some(rtt) = sums.min_rtt else { return false };
+        let allowed = sums.window.map_or(asked, |window| window.min(asked)) * 8.0 / rtt;
+        pass.goodput_bps.as_f64() < limits::WINDOW_USED * allowed
+    }
+
     /// The line rate that a plateau proves, when nobody else knows it: the better direction sits flat at a
     /// known class, and neither window nor a starved host explains it as well.
     fn infer_line(&self) -> Option<BitRate> {
@@ -182,7 +193,8 @@ impl<'a> Seen<'a> {
             return None;
         }
         let sums = Sums::of(pass);
-        let windowed = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
+        let held = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
+        let windowed = held && !self.window_to_spare(pass);
         let starved = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).starved());
         (!windowed && !starved).then_some(class)
     }

@@ -81,7 +81,7 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
 pub(super) fn fault(seen: &Seen<'_>, hit: &Hit, clamped: Option<BitRate>) -> String {
     let title = hit.code.parse::<Code>().ok().and_then(|code| explain(&code)).map_or(hit.code, |doc| doc.title);
     let title = hit.title.as_deref().unwrap_or(title);
-    let word = if seen.doc.plan.scope.is_mtu() { "Fault" } else { "Bottleneck" };
+    let word = if seen.doc.plan.scope.is_mtu() || seen.doc.plan.scope.is_link() { "Fault" } else { "Bottleneck" };
     let mut text = vec![format!("{word}: {title}.")];
     // Where the title names the place, the evidence of that need not be said again.
     let said = |line: &&String| hit.title.is_none() || !["Most likely", "Likely"].iter().any(|start| line.starts_with(start));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::copy::Place;
 use crate::model::cpu::{CpuWindow, HostCpu};
+use crate::model::flows::{FlowCheck, FlowSpread};
 use crate::model::host::{Direction, Host};
 use crate::model::link::{CountersByInterface, HostLink, Neighbour};
 use crate::model::mtu::{PathMtu, TcpEnd};
@@ -228,6 +229,9 @@ pub enum Reply {
         peer: String,
         /// For how long already.
         since_us: Elapsed,
+        /// Where nothing runs yet: the group that waits for its PCs.
+        #[serde(default)]
+        gathering: Option<Gathering>,
     },
     /// To `Describe`.
     Described(Box<Described>),
@@ -271,6 +275,9 @@ pub enum Reply {
     Waiting {
         /// How many are there, the one that asks among them.
         present: u32,
+        /// How much longer the group waits if nobody new comes; none from an agent that does not tell.
+        #[serde(default)]
+        left_us: Option<Elapsed>,
     },
     /// To `Gather`, as soon as all are there.
     Gathered(Gathered),
@@ -280,6 +287,17 @@ pub enum Reply {
     Refused(String),
     /// The agent ends (interrupted at its host).
     Leaving(String),
+}
+
+/// A group that is not complete yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gathering {
+    /// The name that its PCs meet under.
+    pub name: String,
+    /// How many PCs are missing.
+    pub missing: u32,
+    /// How much longer it waits if nobody new comes.
+    pub left_us: Elapsed,
 }
 
 /// What the agent knows of itself.
@@ -300,12 +318,27 @@ pub struct Around {
     pub cpu: Outcome<CpuWindow>,
     /// What its interfaces counted.
     pub counters: Outcome<CountersByInterface>,
+    /// Which port of its aggregation each connection leaves by on which it sent.
+    #[serde(default = "not_foretold")]
+    pub spread: Outcome<FlowSpread>,
+    /// That beside what the ports sent.
+    #[serde(default = "not_foretold")]
+    pub flows: Outcome<FlowCheck>,
+}
+
+fn not_foretold<T>() -> Outcome<T> {
+    Outcome::skipped("this end sent nothing")
 }
 
 impl Around {
     /// Nothing is known, for one reason.
     pub fn none(reason: &str) -> Self {
-        Self { cpu: Outcome::skipped(reason), counters: Outcome::skipped(reason) }
+        Self {
+            cpu: Outcome::skipped(reason),
+            counters: Outcome::skipped(reason),
+            spread: Outcome::skipped(reason),
+            flows: Outcome::skipped(reason),
+        }
     }
 }
 

@@ -124,6 +124,29 @@ fn strangers_who_say_nothing_or_nonsense_keep_nobody_out() {
     }
 }
 
+/// A control connection from another address of loopback, where this system has several.
+fn connect_from(own: [u8; 4], address: SocketAddr) -> Option<Control> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
+    socket.bind(&SocketAddr::from((own, 0)).into()).ok()?;
+    socket.connect(&address.into()).ok()?;
+    Control::new(socket.into(), Stop::new()).ok()
+}
+
+#[test]
+fn clients_of_one_address_that_say_nothing_leave_places_to_others() {
+    let serving = Serving::start();
+    let silent: Vec<Control> = (0..4).map(|seed| greeted(serving.address, 100 + seed)).collect();
+    let fifth = connect(serving.address);
+    fifth.send_cookie(&cookie(104), soon()).unwrap();
+    assert_eq!(fifth.receive_state(soon()).unwrap(), State::AccessDenied, "half of the places are not all");
+    if let Some(other) = connect_from([127, 0, 0, 2], serving.address) {
+        other.send_cookie(&cookie(105), soon()).unwrap();
+        other.expect_state(State::ParamExchange, soon()).unwrap();
+    }
+    drop(silent);
+    good_client(serving.address, 106);
+}
+
 #[test]
 fn more_strangers_than_there_is_room_for_are_turned_away_and_room_comes_back() {
     let serving = Serving::start();

@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod judge;
+pub mod link;
 pub mod mtu;
 pub mod report;
 pub mod run;
@@ -28,6 +29,7 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::Run(args) => run::run(&args),
         Command::Mtu(args) => mtu::mtu(&args),
+        Command::Link(args) => link::link(&args),
         Command::Throughput(args) => throughput::throughput(&args),
         Command::Judge(args) => judge::judge(&args),
         Command::Report(args) => report::report(&args),

@@ -1,7 +1,7 @@
 //! `weaklink mtu`.
 
 use crate::cli::args::MtuArgs;
-use crate::cli::commands::run::{Trace, measure};
+use crate::cli::commands::run::{Tells, measure};
 use crate::cli::exit::Exit;
 use crate::cli::output::complain;
 use crate::cli::settings::{self, MtuSettings};
@@ -16,8 +16,8 @@ pub fn mtu(args: &MtuArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    let trace = if args.trace { Trace::Shown } else { Trace::Hidden };
-    measure(&args.output, trace, async |events| match settings {
+    let tells = if args.trace { Tells::Probes } else { Tells::All };
+    measure(&args.output, tells, async |events| match settings {
         MtuSettings::Together(settings) => Box::pin(diagnose(*settings, events)).await,
         MtuSettings::Alone(settings) => Box::pin(look_alone(settings, events)).await,
     })

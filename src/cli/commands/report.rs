@@ -23,7 +23,8 @@ pub fn report(args: &ReportArgs) -> Exit {
         super::run::judge(&mut document);
     }
     let style = if format == Format::Text { settings::style(args.color) } else { settings::file_style() };
-    let style = Style { trace: args.trace, ..style };
+    let details = args.details || format != Format::Text;
+    let style = Style { trace: args.trace, details, ..style };
     // The report is what was asked for; what it says is for `judge` and `run` to turn into an exit code.
     print_report(&render(&document, format, &style), Exit::Fine)
 }

@@ -22,23 +22,25 @@ pub fn run(args: &RunArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    measure(&args.output, Trace::Hidden, async move |events| match dir {
+    measure(&args.output, Tells::All, async move |events| match dir {
         Some(dir) => Box::pin(with_own_agent(settings, events, &dir, args.dir.is_none())).await,
         None => Box::pin(diagnose(settings, events)).await,
     })
 }
 
-/// Whether the report shows every probe.
+/// How much the report on the terminal tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trace {
-    /// Only what they prove.
-    Hidden,
-    /// Each of them.
-    Shown,
+pub enum Tells {
+    /// What every report does.
+    All,
+    /// Every probe of the path MTU too.
+    Probes,
+    /// Of raw rates no more than the first screen; files get the rest.
+    FirstScreen,
 }
 
 /// Runs a measurement with progress and interruption, and prints what came of it.
-pub fn measure(output: &OutputArgs, trace: Trace, work: impl AsyncFnOnce(Events) -> Result<Run, SessionError>) -> Exit {
+pub fn measure(output: &OutputArgs, tells: Tells, work: impl AsyncFnOnce(Events) -> Result<Run, SessionError>) -> Exit {
     if let Some(Err(reason)) = output.output.as_deref().map(can_save) {
         complain(&reason);
         return Exit::CouldNot;
@@ -62,7 +64,7 @@ pub fn measure(output: &OutputArgs, trace: Trace, work: impl AsyncFnOnce(Events)
     runtime.shutdown_timeout(std::time::Duration::from_millis(if stopped.is_set() { 200 } else { 2000 }));
     progress.clear();
     match result {
-        Ok(run) => finish(output, trace, run),
+        Ok(run) => finish(output, tells, run),
         Err(error) => {
             complain(&error);
             of_error(&error)
@@ -99,8 +101,8 @@ async fn with_own_agent(mut settings: RunSettings, events: Events, dir: &Path, c
     result
 }
 
-fn finish(args: &OutputArgs, trace: Trace, run: Run) -> Exit {
-    let trace = trace == Trace::Shown;
+fn finish(args: &OutputArgs, tells: Tells, run: Run) -> Exit {
+    let (trace, details) = (tells == Tells::Probes, tells != Tells::FirstScreen);
     let mut document = run.document;
     judge(&mut document);
     if matches!(run.ended, Some(SessionError::Interrupted)) {
@@ -109,7 +111,7 @@ fn finish(args: &OutputArgs, trace: Trace, run: Run) -> Exit {
     let text = if args.json {
         Some(render(&document, Format::Json, &settings::file_style()))
     } else {
-        run.ended.is_none().then(|| render(&document, Format::Text, &Style { trace, ..settings::style(args.color) }))
+        run.ended.is_none().then(|| render(&document, Format::Text, &Style { trace, details, ..settings::style(args.color) }))
     };
     let mut exit = match &run.ended {
         Some(error) => {

@@ -59,6 +59,7 @@ pub fn serve(args: &ServeArgs) -> Exit {
             let host = if host.is_ipv6() && !port.is_empty() { format!("[{host}]") } else { host.to_string() };
             print(&format!("  weaklink run {host}{port}\n"));
         }
+        print("or, in place of run: throughput (raw rates alone), mtu (the path MTU alone), link (ports and cables alone).\n");
         print(&format!("Pairing code: {code}\n"));
         match &args.dir {
             Some(dir) => {

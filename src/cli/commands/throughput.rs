@@ -1,7 +1,7 @@
 //! `weaklink throughput`.
 
 use crate::cli::args::ThroughputArgs;
-use crate::cli::commands::run::{Trace, measure};
+use crate::cli::commands::run::{Tells, measure};
 use crate::cli::exit::Exit;
 use crate::cli::output::complain;
 use crate::cli::settings::{self, ThroughputSettings};
@@ -16,7 +16,8 @@ pub fn throughput(args: &ThroughputArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    measure(&args.output, Trace::Hidden, async |events| match settings {
+    let tells = if args.details { Tells::All } else { Tells::FirstScreen };
+    measure(&args.output, tells, async |events| match settings {
         ThroughputSettings::Agent(settings) => Box::pin(diagnose(*settings, events)).await,
         ThroughputSettings::Iperf3(settings) => Box::pin(measure_iperf3(*settings, events)).await,
     })

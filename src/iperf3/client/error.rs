@@ -146,7 +146,10 @@ fn explain(fault: Fault) -> String {
     let meaning = fault
         .meaning()
         .map_or_else(|| format!("its error number {}, which this program does not know", fault.iperf), str::to_owned);
-    if fault.system > 0 { format!("{meaning} ({})", io::Error::from_raw_os_error(fault.system)) } else { meaning }
+    match fault.system_words() {
+        Some(words) => format!("{meaning} ({words})"),
+        None => meaning,
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +170,8 @@ mod tests {
             (ControlError::TimedOut, "said nothing for 10 s"),
             (ControlError::Refused(Fault::of(FaultCode::TotalRate)), "refuses this test"),
             (ControlError::Refused(Fault { iperf: 9999, system: 13 }), "9999"),
+            (ControlError::Refused(Fault { iperf: 6, system: 1 << 30 }), "(errno 1073741824, not one that Linux knows)"),
+            (ControlError::Unfinished { got: 3, of: 9, what: "an error" }, "sent 3 of 9 bytes of an error and then nothing more"),
         ] {
             let sentence = ClientError::at_first(error, address, wait).to_string();
             assert!(sentence.contains(words) && sentence.contains("192.0.2.7:5201"), "{sentence}");

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::believed::{acknowledged, backwards, far_below, unread};
 use super::output;
 use super::test::{TestResult, Ways};
 use crate::iperf3::results::{Results, SenderRetransmits, StreamResult, stream_id};
@@ -22,6 +23,9 @@ const NOT_TOLD: &str = "an iperf3 server does not tell; `weaklink serve` on the 
 /// What a server's time may be longer than ours by before it is not believed: it begins before us and ends when our word arrives. It
 /// is shorter than ours only by what its own timers differ; half of ours is none of the same test.
 const TIME_SLACK: Duration = Duration::from_secs(5);
+
+/// Why a server's results are no results of this test.
+const OTHER_STREAMS: &str = "the server's results are of other streams than those of this test";
 
 /// A datagram pass with what of it nobody knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,23 +55,18 @@ fn of_ways<T>(ways: Ways, of: impl Fn(Direction) -> T) -> Vec<(Direction, T)> {
     Direction::BOTH.into_iter().filter(|way| ways.includes(*way)).map(|way| (way, of(way))).collect()
 }
 
-/// The server's streams that belong to our streams of one way: by their numbers, or by their order where the numbers are others.
+/// The server's streams that belong to our streams of one way, by their numbers: a stream of another number is another test's.
 fn theirs<'a>(result: &TestResult, results: &'a Results, way: Way) -> Option<Vec<&'a StreamResult>> {
     let by_number = |at: usize| results.streams.iter().find(|stream| stream.id == stream_id(at as u32));
-    let numbered: Option<Vec<_>> = result.of_way(way).map(|(at, _)| by_number(at)).collect();
-    numbered.or_else(|| {
-        let all = results.streams.len() == result.streams.len();
-        result.of_way(way).map(|(at, _)| results.streams.get(at).filter(|_| all)).collect()
-    })
+    result.of_way(way).map(|(at, _)| by_number(at)).collect()
 }
 
 /// The server's streams of one way, or why there are none.
 fn told(result: &TestResult, way: Way) -> Outcome<Vec<&StreamResult>> {
     match &result.server {
-        Outcome::Measured(results) => theirs(result, results, way).map_or_else(
-            || Outcome::failed("the server's results are of other streams than those of this test"),
-            Outcome::Measured,
-        ),
+        Outcome::Measured(results) => {
+            theirs(result, results, way).map_or_else(|| Outcome::failed(OTHER_STREAMS), Outcome::Measured)
+        }
         Outcome::Skipped(why) => Outcome::Skipped(why.clone()),
         Outcome::Failed(why) => Outcome::Failed(why.clone()),
     }
@@ -90,14 +89,40 @@ fn upload(result: &TestResult) -> Outcome<Pass> {
     if let Some(error) = result.broke(Way::Send) {
         return Outcome::failed(format!("the streams to the iperf3 server broke: {error}"));
     }
-    told(result, Way::Send).and_then(|streams| {
-        let (sent, bytes) = (result.bytes(Way::Send), sum(&streams));
-        if bytes > sent.saturating_add(omitted(result)) {
-            let words = "the iperf3 server says that it read more than was sent, which cannot be";
-            return Outcome::failed(format!("{words}: {bytes} of {sent} bytes"));
+    let own = acknowledged(result);
+    let streams = match (told(result, Way::Send), &own) {
+        (Outcome::Measured(streams), _) => streams,
+        (Outcome::Failed(why), Some(own)) if why.reason == OTHER_STREAMS => {
+            return Outcome::Measured(by_our_kernel(result, own, OTHER_STREAMS));
         }
-        Outcome::Measured(uploaded(result, &streams, bytes))
-    })
+        (Outcome::Skipped(why), _) => return Outcome::Skipped(why),
+        (Outcome::Failed(why), _) => return Outcome::Failed(why),
+    };
+    let (sent, bytes) = (result.bytes(Way::Send), sum(&streams));
+    if bytes > sent.saturating_add(omitted(result)) {
+        let words = "the iperf3 server says that it read more than was sent, which cannot be";
+        return Outcome::failed(format!("{words}: {bytes} of {sent} bytes"));
+    }
+    let seen = own.as_ref().map(|own| own.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
+    if let (Some(own), Some(seen)) = (&own, seen.filter(|seen| far_below(bytes, *seen, streams.len(), unread(result)))) {
+        let why = format!("the iperf3 server says that it read {}, and {} were acknowledged", ByteSize(bytes), ByteSize(seen));
+        return Outcome::Measured(by_our_kernel(result, own, &why));
+    }
+    let said = result.server.measured().and_then(|results| results.server_output.as_ref());
+    let mut pass = uploaded(result, &streams, output::received(said));
+    pass.doubts.extend(backwards(&streams));
+    Outcome::Measured(pass)
+}
+
+/// An upload by what our own kernel saw acknowledged, since what the server tells cannot be.
+fn by_our_kernel(result: &TestResult, own: &[u64], why: &str) -> Pass {
+    let streams: Vec<StreamResult> = own.iter().map(|bytes| StreamResult { bytes: *bytes, ..StreamResult::default() }).collect();
+    let streams: Vec<&StreamResult> = streams.iter().collect();
+    // Its own series is of the same maker as its totals.
+    let mut pass = uploaded(result, &streams, Bins::default());
+    "what our kernel saw acknowledged".clone_into(&mut pass.method.receive);
+    pass.doubts.push(format!("{why}: the server's figures are not believed (its fault, or that of what answers there); the rate is what this end's kernel saw acknowledged"));
+    pass
 }
 
 /// What was sent before the counting began can arrive after it did at the other end.
@@ -105,13 +130,13 @@ fn omitted(result: &TestResult) -> u64 {
     result.of_way(Way::Send).fold(0, |sum, (_, stream)| sum.saturating_add(stream.omitted.bytes))
 }
 
-fn uploaded(result: &TestResult, streams: &[&StreamResult], bytes: u64) -> Pass {
-    let results = result.server.measured();
+fn uploaded(result: &TestResult, streams: &[&StreamResult], bins: Bins) -> Pass {
+    let bytes = sum(streams);
     let complete = bytes >= result.bytes(Way::Send);
     // With a limit in bytes the server's time holds our wait for the last of them.
     let elapsed = result.acknowledged.filter(|_| complete).unwrap_or_else(|| server_time(result, streams));
     let receiver = ReceiverEnd {
-        bins: output::received(results.and_then(|results| results.server_output.as_ref())),
+        bins,
         bytes: ByteSize(bytes),
         elapsed_us: elapsed.into(),
         stream_bytes: streams.iter().map(|stream| ByteSize(stream.bytes)).collect(),

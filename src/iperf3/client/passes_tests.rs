@@ -8,6 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::iperf3::ServerOutput;
 use crate::iperf3::client::{Test, UdpTest};
+use crate::iperf3::state::Cookie;
 use crate::iperf3::stream::Count;
 use crate::model::kernel::Ended;
 
@@ -20,6 +21,7 @@ fn stream(way: Way, bytes: u64) -> StreamEnd {
         last: Some(Duration::from_secs(1)),
         ended: Duration::from_secs(1),
         tcp: Outcome::Measured(TcpStats { rtt_us: Some(5), ..TcpStats::default() }),
+        acknowledged: None,
         congestion: Some("cubic".to_owned()),
         method: "sendfile",
         cpu: Some(Duration::from_millis(100)),
@@ -99,12 +101,11 @@ fn what_cannot_be_is_no_measurement() {
         ("more than was sent", told_streams(vec![said(1, 1001)]), "more than was sent"),
         ("two streams for one", told_streams(vec![said(4, 10), said(5, 10)]), "other streams"),
         ("none", told_streams(vec![]), "other streams"),
+        ("another number for the only stream", told_streams(vec![said(9, 10)]), "other streams"),
         ("no results", Outcome::failed("it left"), "it left"),
     ] {
         assert!(one(server).why().is_some_and(|why| why.contains(words)), "{name}");
     }
-    let by_order = one(told_streams(vec![said(9, 10)]));
-    assert_eq!(by_order.measured().map(|pass| pass.bytes.0), Some(10), "another number for the only stream");
     for end_s in [0.0, -1.0, 1e300, f64::NAN, f64::INFINITY, 1e-9] {
         let pass = one(told_streams(vec![StreamResult { end_s, ..said(1, 500) }]));
         assert_eq!(
@@ -112,11 +113,42 @@ fn what_cannot_be_is_no_measurement() {
             Some(1000),
             "an absurd time of {end_s} is replaced by ours"
         );
+        let doubted = pass.measured().is_some_and(|pass| pass.doubts.iter().any(|said| said.contains("ended at")));
+        assert_eq!(doubted, end_s <= 0.0, "a stream that ends at {end_s} s");
     }
     let mut broke = stream(Way::Send, 1000);
     broke.error = Some(io::ErrorKind::ConnectionReset.into());
     let pass = passes(&result(Test::default(), vec![broke], told_streams(vec![said(1, 10)]))).remove(0).1;
     assert!(pass.why().is_some_and(|why| why.contains("broke")));
+}
+
+#[test]
+fn what_our_kernel_saw_acknowledged_counts_more_than_what_a_server_says() {
+    const MB: u64 = 1_000_000;
+    let sent = |acknowledged: Option<u64>, waited: Option<u64>| {
+        let mut stream = stream(Way::Send, 1001 * MB);
+        stream.acknowledged = acknowledged.map(|bytes| bytes + Cookie::LEN as u64);
+        stream.tcp = Outcome::Measured(TcpStats { rwnd_limited_us: waited, busy_us: Some(100), ..TcpStats::default() });
+        vec![stream]
+    };
+    for (name, acknowledged, waited, said_id, said_bytes, believed) in [
+        ("what its program had not read yet", Some(1000 * MB), Some(0), 1, 970 * MB, true),
+        ("a tenth and more is missing, and no buffer holds that", Some(1000 * MB), Some(90), 1, 850 * MB, false),
+        ("nearly nothing", Some(1000 * MB), None, 1, 5, false),
+        ("a program that reads nothing: its kernel's buffer took all", Some(6 * MB), Some(90), 1, 0, true),
+        ("as little, of a program that reads", Some(6 * MB), Some(10), 1, MB, false),
+        ("a kernel that does not tell who waited", Some(6 * MB), None, 1, MB, true),
+        ("too little to speak of", Some(MB), Some(0), 1, 200_000, true),
+        ("another stream", Some(1000 * MB), Some(0), 7, 1000 * MB, false),
+        ("a system that does not tell", None, Some(0), 1, 5, true),
+    ] {
+        let pass = passes(&result(Test::default(), sent(acknowledged, waited), told_streams(vec![said(said_id, said_bytes)])));
+        let pass = pass[0].1.measured().unwrap();
+        let bytes = if believed { said_bytes } else { acknowledged.unwrap() };
+        assert_eq!((pass.bytes.0, pass.doubts.is_empty()), (bytes, believed), "{name}: {:?}", pass.doubts);
+        assert!(believed || pass.doubts[0].contains("not believed"), "{name}");
+        assert_eq!(pass.goodput_bps.0, bytes * 8, "{name}");
+    }
 }
 
 #[test]

@@ -68,10 +68,28 @@ fn a_message_that_never_ends_ends_at_the_deadline_and_at_the_word_to_stop() {
     let (here, mut there) = pair();
     there.write_all(&[0, 0, 0x10, 0, b'{']).unwrap();
     let begin = Instant::now();
-    assert!(matches!(here.receive_params(begin + Duration::from_millis(150)), Err(ControlError::TimedOut)));
+    let error = here.receive_params(begin + Duration::from_millis(150)).unwrap_err();
+    assert_eq!(error.to_string(), "the other end sent 5 of 4100 bytes of a message and then nothing more");
     assert!(begin.elapsed() < Duration::from_secs(5));
     here.stop.set();
     assert!(matches!(here.receive_state(soon()), Err(ControlError::Stopped)));
+}
+
+#[test]
+fn a_word_that_was_begun_is_told_and_silence_is_silence() {
+    for (bytes, words) in [
+        (&[][..], "the other end did not answer in time"),
+        (&[0xfe, 0, 0][..], "the other end sent 3 of 9 bytes of an error and then nothing more"),
+    ] {
+        let (here, mut there) = pair();
+        there.write_all(bytes).unwrap();
+        let error = here.receive_state(Instant::now() + Duration::from_millis(150)).unwrap_err();
+        assert_eq!(error.to_string(), words);
+    }
+    let (here, mut there) = pair();
+    there.write_all(&[0, 0]).unwrap();
+    let error = here.receive_server_results(Instant::now() + Duration::from_millis(150)).unwrap_err();
+    assert_eq!(error.to_string(), "the other end sent 2 of 4 bytes of a message's length and then nothing more");
 }
 
 proptest! {

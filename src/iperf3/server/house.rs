@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::MOST_TESTS;
 use super::event::Iperf3Event;
+use super::{MOST_BEGINNING, MOST_TESTS};
 use crate::iperf3::socket::Ask;
 use crate::iperf3::state::Cookie;
 use crate::sys::Stop;
@@ -39,6 +39,8 @@ pub(super) struct House {
 struct Entry {
     ip: IpAddr,
     streams: Option<SyncSender<TcpArrival>>,
+    /// Whether all its streams are there.
+    begun: bool,
 }
 
 /// A test that waits for UDP streams.
@@ -62,6 +64,8 @@ pub(super) enum Admission {
     Stream(SyncSender<TcpArrival>),
     /// A new client beyond what is served at once.
     Busy,
+    /// A new client of an address that has begun as many tests as it may without going on with one.
+    Crowded,
     /// A stream that nobody waits for.
     Surplus,
 }
@@ -140,8 +144,9 @@ impl House {
             Some(Entry { streams: Some(sender), .. }) => Admission::Stream(sender.clone()),
             Some(_) => Admission::Surplus,
             None if running >= MOST_TESTS => Admission::Busy,
+            None if tests.values().filter(|entry| entry.ip == ip && !entry.begun).count() >= MOST_BEGINNING => Admission::Crowded,
             None => {
-                tests.insert(cookie, Entry { ip, streams: None });
+                tests.insert(cookie, Entry { ip, streams: None, begun: false });
                 Admission::Client(Place { house: Arc::clone(self), cookie })
             }
         }
@@ -177,6 +182,13 @@ impl Place {
         Some(receiver)
     }
 
+    /// All streams are there: the test has its place for its whole time.
+    pub(super) fn begin(&self) {
+        if let Some(entry) = lock(&self.house.tests).get_mut(&self.cookie) {
+            entry.begun = true;
+        }
+    }
+
     /// No more streams.
     pub(super) fn want_none(&self) {
         if let Some(entry) = lock(&self.house.tests).get_mut(&self.cookie) {
@@ -190,5 +202,33 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.want_none();
         lock(&self.house.tests).remove(&self.cookie);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookie(seed: u8) -> Cookie {
+        Cookie::from_random([seed; Cookie::LEN - 1])
+    }
+
+    #[test]
+    fn one_address_cannot_take_all_places_by_saying_nothing() {
+        let house = Arc::new(House::new(5201, None, |_| ()));
+        let (silent, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let mut places = Vec::new();
+        for seed in 0..4 {
+            let Admission::Client(place) = house.enter(cookie(seed), silent) else { panic!("client {seed} has a place") };
+            places.push(place);
+        }
+        assert!(matches!(house.enter(cookie(4), silent), Admission::Crowded));
+        let Admission::Client(_good) = house.enter(cookie(5), other) else { panic!("another address has a place") };
+        // One that goes on makes room for the next beginning, up to all places.
+        places[0].begin();
+        let Admission::Client(_next) = house.enter(cookie(4), silent) else { panic!("it went on") };
+        assert!(matches!(house.enter(cookie(6), silent), Admission::Crowded));
+        places.clear();
+        assert!(matches!(house.enter(cookie(6), silent), Admission::Client(_)), "gone ones hold nothing");
     }
 }

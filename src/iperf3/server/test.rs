@@ -88,6 +88,7 @@ impl From<ControlError> for Broken {
         let word = match &error {
             ControlError::Stopped => return Self::new("this server was ended", Word::Terminate),
             ControlError::TimedOut => return Self::new("it did not answer in time", Word::Terminate),
+            ControlError::Unfinished { .. } => return Self::new(error.to_string(), Word::Terminate),
             ControlError::Closed => return Self::new("it closed the connection", Word::Nothing),
             ControlError::UnknownState(_) | ControlError::UnexpectedState(_) => Word::Fault(Fault::of(FaultCode::Message)),
             ControlError::TooLarge { .. } => Word::Fault(Fault::of(FaultCode::RecvParams)),
@@ -156,6 +157,7 @@ fn serve(house: &Arc<House>, control: &Control, peer: SocketAddr, place: &Place)
     check(house, control, &params)?;
     house.tell(Iperf3Event::Begin { peer, test: describe(&params) });
     let sockets = streams::gather(control, place, peer, &params, &ask(&params))?;
+    place.begin();
     control.send_state(State::TestStart, word())?;
     control.send_state(State::TestRunning, word())?;
     let mut streams = Streams::start(sockets, load(&params))

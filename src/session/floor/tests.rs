@@ -33,7 +33,7 @@ fn one_diagnosis_at_a_time() {
     let mut floor = Floor::default();
     let first = enter(&mut floor, S(5));
     assert_eq!(floor.work(first, S(5)), Ok(()));
-    let busy = Busy { peer: address(1), served: S(2) };
+    let busy = Busy { peer: address(1), served: S(2), gathering: None };
     assert_eq!(floor.arrive(address(2), NOW, S(7)), Admission::Busy(busy));
     assert!(floor.serves([192, 0, 2, 1].into()));
     floor.leave(first);
@@ -75,6 +75,21 @@ fn beside_an_open_group_one_can_only_join_it() {
     assert_eq!(floor.overdue(guest, S(30)), None);
     assert_eq!((floor.work(first, S(9)), floor.work(guest, S(9))), (Ok(()), Ok(())), "complete: each may measure");
     assert!(matches!(floor.arrive(address(3), NOW, S(9)), Admission::Busy(_)), "and nobody else gets in");
+}
+
+#[test]
+fn whoever_comes_for_something_else_learns_what_the_group_waits_for_and_how_long() {
+    let mut floor = Floor::default();
+    let first = enter(&mut floor, S(10));
+    floor.gather(first, &wish("lab"), S(10)).unwrap();
+    let guest = enter(&mut floor, S(40));
+    let Err(Turned::Busy(busy)) = floor.work(guest, S(40)) else { panic!("nobody works beside an open group") };
+    let waits = |left| Some(Gathering { name: "lab".to_owned(), missing: 1, left_us: Duration::from_secs(left).into() });
+    assert_eq!(busy.gathering, waits(90), "of the 120 s from the last arrival on");
+    assert_eq!(busy.words(), "the group lab waits for 1 more");
+    assert_eq!(floor.gathering(S(100)), waits(30));
+    floor.gather(guest, &wish("lab"), S(100)).unwrap();
+    assert_eq!(floor.gathering(S(101)), None, "complete: it waits for nobody");
 }
 
 #[test]

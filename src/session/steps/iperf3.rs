@@ -141,7 +141,11 @@ impl Tester<'_> {
         let done = self.run(self.test(ways, streams), words).await?;
         Ok(done.and_then(|(result, around)| {
             let found = passes(&result).into_iter().find(|(way, _)| *way == direction);
-            attach(found.map_or_else(|| Outcome::failed("the test has no pass of this direction"), |(_, pass)| pass), &around)
+            let pass = found.map_or_else(|| Outcome::failed("the test has no pass of this direction"), |(_, pass)| pass);
+            for text in pass.measured().into_iter().flat_map(|pass| &pass.doubts) {
+                self.events.tell(Event::Note(format!("{}: {text}.", direction.arrow())));
+            }
+            attach(pass, &around)
         }))
     }
 

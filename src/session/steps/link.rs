@@ -1,20 +1,25 @@
 //! The links: each end describes itself and the interface that leads to the other.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cpu::Sampler;
 use crate::model::cpu::CpuWindow;
-use crate::model::document::Document;
-use crate::model::link::{HostLink, LinkSection};
+use crate::model::document::{Document, Measurements};
+use crate::model::host::Direction;
+use crate::model::link::{HostLink, LinkSection, Watched};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
-use crate::session::around::tree;
-use crate::session::client::{ClientSession, unexpected};
+use crate::model::throughput::{DirectionThroughput, ThroughputSection};
+use crate::session::around::{grown, tree};
+use crate::session::client::{ClientSession, LinkWishes, interrupted, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::Step;
 use crate::session::listening::Listening;
 use crate::session::served::{AgentSession, blocking};
+use crate::session::steps::throughput::{PassPlan, pass};
+use crate::sys::Stop;
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 
@@ -49,6 +54,7 @@ pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
     let (link, idle) = blocking(move || look(local, peer, idle)).await;
     if let Some(link) = link.measured() {
         session.interfaces = crate::link::host_interface_names(link);
+        session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
     }
     Reply::Described(Box::new(Described { host: crate::cpu::describe(), link, idle }))
@@ -92,7 +98,9 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
 pub async fn client(session: &mut ClientSession, document: &mut Document) -> Result<Idle, SessionError> {
     let (idle, what) = match session.settings.scope {
         Scope::Run | Scope::Throughput | Scope::ThroughputIperf3 => (IDLE, "ports, routes and processors at rest"),
-        Scope::Mtu | Scope::MtuWithoutAgent => (Duration::ZERO, "ports and routes"),
+        Scope::Mtu | Scope::MtuWithoutAgent | Scope::Link | Scope::LinkWithoutAgent | Scope::LinkOfHost => {
+            (Duration::ZERO, "ports and routes")
+        }
     };
     session.events.part(Step::Link, what, idle, None);
     let (local, peer) = (session.local.ip(), session.peer.ip());
@@ -105,12 +113,105 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     if let Some(link) = pc.measured_mut() {
         link.stated_speed_bps = session.settings.stated_pc;
         session.interfaces = crate::link::host_interface_names(link);
+        session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
     }
     if let Some(link) = nas.measured_mut() {
         link.stated_speed_bps = session.settings.stated_nas;
     }
     document.hosts.nas = Outcome::Measured(theirs.host);
-    document.measurements.link = Outcome::Measured(LinkSection { pc, nas });
+    let hops = match &session.udp {
+        Ok(endpoint) => {
+            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+            blocking(move || endpoint.hops(&stop)).await
+        }
+        Err(why) => Outcome::skipped(format!("UDP does not reach the NAS, so the hops to it were not counted: {why}")),
+    };
+    document.measurements.link = Outcome::Measured(LinkSection { hops, ..LinkSection::new(pc, nas) });
     Ok(Idle { pc: idle, nas: theirs.idle })
+}
+
+/// How long the ports are loaded in each direction: a port at 2.5 Gbit/s sees 200,000 frames in it.
+const LOAD: Duration = Duration::from_secs(1);
+
+/// The streams of that load: enough that both ports of an aggregation carry some with a chance of 99 %.
+const LOAD_STREAMS: u32 = 8;
+
+/// Says what stays unmeasured where only the links were asked for.
+pub const LINKS_ONLY: &str = "`weaklink link` looks at the links only";
+
+/// How long that takes at most.
+pub fn expected(wishes: LinkWishes) -> Duration {
+    wishes.watch + if wishes.load { LOAD * 2 + Duration::from_secs(1) } else { Duration::ZERO }
+}
+
+/// The links are described; what is left is a load, a watch, and what the switches say.
+pub async fn only(session: &mut ClientSession, document: &mut Document) -> Result<(), SessionError> {
+    let wishes = session.settings.links;
+    let rest = Measurements::none(LINKS_ONLY);
+    document.measurements = Measurements {
+        link: std::mem::replace(&mut document.measurements.link, Outcome::skipped(LINKS_ONLY)),
+        throughput: if wishes.load {
+            Outcome::Measured(load(session).await?)
+        } else {
+            Outcome::skipped("not asked for (--no-load)")
+        },
+        ..rest
+    };
+    attach_spreads(session, document);
+    if !wishes.watch.is_zero() {
+        let watched = watch(session, wishes.watch).await?;
+        if let Some(links) = document.measurements.link.measured_mut() {
+            links.watched = Outcome::Measured(watched);
+        }
+    }
+    neighbours(session, document).await
+}
+
+/// The ports that the connections of the passes took, into the links that are already there.
+pub fn attach_spreads(session: &mut ClientSession, document: &mut Document) {
+    let [pc, nas] = std::mem::take(&mut session.spreads);
+    if let Some(links) = document.measurements.link.measured_mut() {
+        for (link, spread) in [(&mut links.pc, pc), (&mut links.nas, nas)] {
+            if let (Some(link), Some(spread)) = (link.measured_mut(), spread) {
+                link.flows = spread;
+            }
+        }
+    }
+}
+
+/// Several streams in each direction.
+async fn load(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
+    let upload = load_one(session, Direction::Upload).await?;
+    let download = load_one(session, Direction::Download).await?;
+    Ok(ThroughputSection::new(upload, download, Outcome::skipped(LINKS_ONLY)))
+}
+
+async fn load_one(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
+    let plan = PassPlan { streams: LOAD_STREAMS, ..PassPlan::one(session, direction, LOAD) };
+    let multi = pass(session, plan).await?;
+    Ok(DirectionThroughput { single: Outcome::skipped(LINKS_ONLY), multi, sweep: Vec::new() })
+}
+
+/// The counters of both ends while weaklink moves nothing.
+async fn watch(session: &mut ClientSession, time: Duration) -> Result<Watched, SessionError> {
+    session.events.part(Step::Link, "watching the counters", time, None);
+    let reply = session.ask(Request::StartSampling).await?;
+    let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
+    let pc = watch_here(&session.interfaces, time, &session.stop).await;
+    let reply = session.ask(Request::StopSampling).await?;
+    let Reply::Sampled(around) = reply else { return Err(unexpected(&reply)) };
+    Ok(Watched { nas: around.counters, ..pc })
+}
+
+/// The counters of this host alone over `time`, or until `stop` is set.
+pub async fn watch_here(interfaces: &[String], time: Duration, stop: &Stop) -> Watched {
+    let began = tokio::time::Instant::now();
+    let before = crate::link::counters(interfaces, &tree());
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        () = interrupted(stop) => {}
+    }
+    let pc = grown(before, crate::link::counters(interfaces, &tree()));
+    Watched { elapsed_us: began.elapsed().into(), pc, nas: Outcome::skipped("no agent took part") }
 }

@@ -63,6 +63,9 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
     if let Some(plan) = session.settings.throughput.udp {
         return datagrams(session, plan, idle_rtt).await;
     }
+    if session.settings.throughput.congestion.len() > 1 {
+        return compare(session, idle_rtt).await;
+    }
     let mut each = Vec::new();
     for way in Direction::BOTH {
         each.push(if ways.has(way) {
@@ -77,7 +80,7 @@ pub async fn client(session: &mut ClientSession) -> Result<ThroughputSection, Se
     };
     let mut section = ThroughputSection::new(upload, download, idle_rtt);
     section.both = both(session, &section).await?;
-    section.congestion = compare(session).await?;
+    section.congestion = Outcome::skipped("--congestion names no second one to compare with");
     Ok(section)
 }
 
@@ -250,22 +253,56 @@ async fn both(session: &mut ClientSession, section: &ThroughputSection) -> Resul
     pass_both(session, plans).await
 }
 
-/// One pass with each congestion control that was named, where there are several.
-async fn compare(session: &mut ClientSession) -> Result<Outcome<Vec<CongestionTrial>>, SessionError> {
+/// One pass with each of several congestion controls, in each direction; the first one's stands for the direction itself. More streams
+/// and both directions at once would answer another question.
+async fn compare(session: &mut ClientSession, idle_rtt: Outcome<RttSummary>) -> Result<ThroughputSection, SessionError> {
     let asked = session.settings.throughput.clone();
-    if asked.congestion.len() < 2 {
-        return Ok(Outcome::skipped("--congestion names no second one to compare with"));
-    }
+    let not_asked = || DirectionThroughput::skipped("this direction by itself was not asked for");
+    let mut section = ThroughputSection::new(not_asked(), not_asked(), idle_rtt);
+    section.both = Outcome::skipped(COMPARED);
     let mut trials = Vec::new();
     for direction in Direction::BOTH.into_iter().filter(|way| asked.ways.has(*way)) {
+        let mut own = None;
         for congestion in &asked.congestion {
             let mut plan = plan(session, direction, asked.streams.unwrap_or(1));
             plan.options.congestion = Some(congestion.clone());
             let pass = pass(session, plan).await?;
-            trials.push(CongestionTrial { direction, congestion: congestion.clone(), pass });
+            own.get_or_insert_with(|| pass.clone());
+            trials.push(CongestionTrial {
+                direction,
+                congestion: congestion.clone(),
+                pass: with_its_own(pass, direction, congestion),
+            });
+        }
+        let way = alone(own.unwrap_or_else(|| Outcome::skipped(COMPARED)), asked.streams.unwrap_or(1));
+        match direction {
+            Direction::Upload => section.upload = way,
+            Direction::Download => section.download = way,
         }
     }
-    Ok(Outcome::Measured(trials))
+    section.congestion = Outcome::Measured(trials);
+    Ok(section)
+}
+
+/// Why the rest of the ordinary test is missing.
+const COMPARED: &str = "congestion controls were compared, which needs one number of streams in one direction at a time";
+
+/// The pass of a control stands for it only where that control ran.
+fn with_its_own(pass: Outcome<Pass>, direction: Direction, congestion: &str) -> Outcome<Pass> {
+    let other = pass.measured().and_then(|pass| pass.method.congestion.clone()).filter(|ran| ran != congestion);
+    other.map_or(pass, |ran| {
+        let end = direction.sender().title();
+        Outcome::skipped(format!("the {end} cannot use {congestion} (not there, or not allowed): {ran} ran instead"))
+    })
+}
+
+/// A direction of which one number of streams was measured.
+fn alone(pass: Outcome<Pass>, streams: u32) -> DirectionThroughput {
+    let mut sweep = Vec::new();
+    note(&mut sweep, &pass);
+    let other = Outcome::skipped(COMPARED);
+    let (single, multi) = if streams == 1 { (pass, other) } else { (other, pass) };
+    DirectionThroughput { single, multi, sweep }
 }
 
 /// How long all of it takes at most, as far as it is known before.
@@ -280,9 +317,11 @@ pub fn expected(session: &ClientSession) -> Duration {
         return ways * if plan.rate_bps.is_some() { fixed } else { DATAGRAMS.1 };
     }
     let pass = longest(session).min(Duration::from_secs(10));
+    if asked.congestion.len() > 1 {
+        return pass * ways * asked.congestion.len() as u32;
+    }
     let each = if asked.streams.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
-    let compared = if asked.congestion.len() > 1 { asked.congestion.len() as u32 } else { 0 };
-    pass * (ways * (each + compared) + u32::from(asked.ways.has_both()))
+    pass * (ways * each + u32::from(asked.ways.has_both()))
 }
 
 #[cfg(test)]
@@ -303,6 +342,23 @@ mod tests {
         let mut failed = Sweep::new(Outcome::failed("no way"));
         assert!(!failed.take(Outcome::failed("the peer left")));
         assert_eq!(failed.0.multi.why(), Some("the peer left"));
+    }
+
+    #[test]
+    fn a_control_that_did_not_run_has_no_pass_and_the_first_stands_for_its_direction() {
+        let ran = |name: &str| {
+            gave(1, 940).map(|mut pass| {
+                pass.method.congestion = Some(name.to_owned());
+                pass
+            })
+        };
+        let own = with_its_own(ran("bbr"), Direction::Upload, "bbr");
+        assert_eq!(own.measured().map(|pass| pass.goodput_bps), Some(BitRate::from_mbit(940)));
+        let other = with_its_own(ran("cubic"), Direction::Download, "bbr");
+        assert!(other.why().is_some_and(|why| why.contains("the NAS cannot use bbr") && why.contains("cubic ran instead")));
+        let way = alone(ran("cubic"), 1);
+        assert!(way.single.measured().is_some() && way.multi.why() == Some(COMPARED) && way.sweep.len() == 1);
+        assert!(alone(gave(4, 940), 4).multi.measured().is_some());
     }
 
     #[test]

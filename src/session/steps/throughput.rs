@@ -4,13 +4,16 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::flows::FlowSpread;
 use crate::model::host::{Direction, Role};
+use crate::model::link::HostLink;
 use crate::model::outcome::Outcome;
 use crate::model::throughput::{BothWays, Pass, PassOptions, ReceiverEnd, RttSummary, SenderEnd};
 use crate::session::around::Bracket;
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Step, Watch};
+use crate::session::flows::{foretell, hold};
 use crate::session::served::{AgentSession, blocking};
 use crate::sys::Stop;
 use crate::throughput::{Progress, ReceiveSpec, SendSpec, SocketSpec, connect, receive, send};
@@ -33,12 +36,17 @@ const ECHO_EVERY: Duration = Duration::from_millis(20);
 /// The agent's side of one pass.
 pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
     let connections = session.connections(&request.tokens).await;
-    let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
+    let (stop, interfaces, link) = (session.stop.clone(), session.interfaces.clone(), session.link.clone());
     blocking(move || {
+        let spread = foretold(link.as_deref(), request.direction, &connections);
         let bracket = Bracket::start(&interfaces);
         match request.direction {
             Direction::Upload => Reply::Received(take_in(connections, request, &stop), Box::new(bracket.finish())),
-            Direction::Download => Reply::Sent(give_out(connections, request, &stop), Box::new(bracket.finish())),
+            Direction::Download => {
+                let sender = give_out(connections, request, &stop);
+                let around = held(spread, &sender, bracket.finish());
+                Reply::Sent(sender, Box::new(around))
+            }
         }
     })
     .await
@@ -48,17 +56,33 @@ pub async fn agent(session: &mut AgentSession, request: PassRequest) -> Reply {
 pub async fn agent_both(session: &mut AgentSession, upload: PassRequest, download: PassRequest) -> Reply {
     let incoming = session.connections(&upload.tokens).await;
     let outgoing = session.connections(&download.tokens).await;
-    let (stop, interfaces) = (session.stop.clone(), session.interfaces.clone());
+    let (stop, interfaces, link) = (session.stop.clone(), session.interfaces.clone(), session.link.clone());
     blocking(move || {
+        let spread = foretold(link.as_deref(), Direction::Download, &outgoing);
         let bracket = Bracket::start(&interfaces);
         let (taken, given) = std::thread::scope(|scope| {
             let taking = scope.spawn(|| take_in(incoming, upload, &stop));
             let given = give_out(outgoing, download, &stop);
             (taking.join().unwrap_or_else(|_| Outcome::failed("the receiving end broke off")), given)
         });
-        Reply::Both(Box::new((taken, given)), Box::new(bracket.finish()))
+        let around = held(spread, &given, bracket.finish());
+        Reply::Both(Box::new((taken, given)), Box::new(around))
     })
     .await
+}
+
+/// Which port each connection leaves by at its sender.
+fn foretold(link: Option<&HostLink>, direction: Direction, connections: &Result<Vec<TcpStream>, String>) -> Outcome<FlowSpread> {
+    match connections {
+        Ok(connections) => foretell(link, direction.word(), connections),
+        Err(why) => Outcome::skipped(why.clone()),
+    }
+}
+
+/// What a sender saw around its pass, with the ports that its connections took.
+fn held(spread: Outcome<FlowSpread>, sender: &Outcome<SenderEnd>, around: Around) -> Around {
+    let flows = hold(&spread, sender, &around.counters);
+    Around { spread, flows, ..around }
 }
 
 fn take_in(connections: Result<Vec<TcpStream>, String>, request: PassRequest, stop: &Stop) -> Outcome<ReceiverEnd> {
@@ -107,8 +131,10 @@ impl PassPlan {
         }
     }
 
-    fn words(&self) -> String {
-        format!("{}, {}", self.direction.arrow(), streams_in_words(self.streams))
+    /// What a pass is; with its congestion control where several are compared.
+    fn words(&self, compared: bool) -> String {
+        let control = self.options.congestion.as_ref().filter(|_| compared).map(|name| format!(", {name}"));
+        format!("{}, {}{}", self.direction.arrow(), streams_in_words(self.streams), control.unwrap_or_default())
     }
 }
 
@@ -157,17 +183,29 @@ pub(super) async fn pass_over(
     connections: Vec<TcpStream>,
 ) -> Result<Outcome<Pass>, SessionError> {
     let progress = Progress::default();
-    announce(session, plan.words(), plan.time, &progress);
+    let compared = session.settings.throughput.congestion.len() > 1;
+    announce(session, plan.words(compared), plan.time, &progress);
     let request = Request::Pass(plan.request(tokens));
     let echo = echoes_beside(session, plan.time);
     let work = {
         let (stop, interfaces, plan) = (session.stop.clone(), session.interfaces.clone(), plan.clone());
-        tokio::spawn(blocking(move || our_end(plan, connections, &stop, &progress, &interfaces)))
+        let link = session.link.clone();
+        tokio::spawn(blocking(move || {
+            let spread = foretell(link.as_deref(), plan.direction.word(), &connections);
+            match our_end(plan, connections, &stop, &progress, &interfaces) {
+                (End::Sender(sender), around) => {
+                    let around = held(spread, &sender, around);
+                    (End::Sender(sender), around)
+                }
+                receiver => receiver,
+            }
+        }))
     };
     let reply = session.ask(request).await;
     let (ours, around) =
         work.await.unwrap_or_else(|_| (End::Failed("our end broke off".to_owned()), Around::none("it broke off")));
     let loaded = loaded(echo).await;
+    let theirs_sends = plan.direction == Direction::Download;
     let (sender, receiver, theirs) = match (ours, reply?) {
         (End::Sender(sender), Reply::Received(receiver, theirs)) | (End::Receiver(receiver), Reply::Sent(sender, theirs)) => {
             (sender, receiver, theirs)
@@ -176,6 +214,12 @@ pub(super) async fn pass_over(
         (_, other) => return Err(unexpected(&other)),
     };
     tell_refusal(session, &plan, sender.measured());
+    let [pc, nas] = &mut session.spreads;
+    if theirs_sends {
+        nas.replace(theirs.spread.clone())
+    } else {
+        pc.replace(around.spread.clone())
+    };
     Ok(join(&plan, (sender, receiver), (&around, &theirs), loaded))
 }
 
@@ -236,6 +280,7 @@ pub(super) fn join(
             counters_pc: pc.counters.clone(),
             cpu_nas: nas.cpu.clone(),
             counters_nas: nas.counters.clone(),
+            flows: if plan.direction == Direction::Upload { pc.flows.clone() } else { nas.flows.clone() },
             ..pass
         })
     })
@@ -299,14 +344,17 @@ pub(super) async fn pass_both(session: &mut ClientSession, plans: [PassPlan; 2])
     let echo = echoes_beside(session, up.time);
     let work = {
         let (stop, interfaces, up, down) = (session.stop.clone(), session.interfaces.clone(), up.clone(), down.clone());
+        let link = session.link.clone();
         tokio::spawn(blocking(move || {
+            let spread = foretell(link.as_deref(), up.direction.word(), &outgoing);
             let bracket = Bracket::start(&interfaces);
             let (sender, receiver) = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| our_sender(up, outgoing, &stop, &Progress::default()));
                 let receiver = our_receiver(down, incoming, &stop, &progress);
                 (sending.join().unwrap_or_else(|_| Outcome::failed("our sending end broke off")), receiver)
             });
-            (sender, receiver, bracket.finish())
+            let around = held(spread, &sender, bracket.finish());
+            (sender, receiver, around)
         }))
     };
     let reply = session.ask(request).await;

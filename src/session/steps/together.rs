@@ -47,7 +47,9 @@ pub async fn gather_at_agent(session: &mut AgentSession, asked: GatherRequest) -
         Ok(coming) => {
             session.announce();
             match coming {
-                Coming::Waiting(present) => Reply::Waiting { present },
+                Coming::Waiting(present) => {
+                    Reply::Waiting { present, left_us: place.gathering().map(|gathering| gathering.left_us) }
+                }
                 Coming::Complete(gathered) => {
                     let (ip, all) = (session.peer.ip(), gathered.addresses.len());
                     session.note(format!("{ip}: PC {} of {all} in the group {}", gathered.index + 1, asked.name));
@@ -112,11 +114,16 @@ pub async fn gather(
     let mut seen = 0;
     loop {
         match session.ask(Request::Gather(asked.clone())).await? {
-            Reply::Waiting { present } => {
+            Reply::Waiting { present, left_us } => {
+                // One that leaves gives the others no more time: only the agent knows how much is left.
+                let left = left_us.map(Duration::from).or((seen != present).then_some(WALK));
+                if let Some(expected) = left {
+                    session.events.tell(Event::Begin { expected });
+                }
                 if seen != present {
                     let text =
                         format!("waiting for the other PCs of the group {}: {present} of {} here", plan.name, plan.members);
-                    session.events.part(Step::Throughput, text, WALK, None);
+                    session.events.part(Step::Throughput, text, left.unwrap_or(WALK), None);
                 }
                 seen = present;
             }

@@ -6,6 +6,7 @@ pub mod datagram;
 pub mod file;
 pub mod host;
 pub mod icmp;
+pub mod klog;
 pub mod net;
 pub mod packet;
 pub mod perf;

@@ -1,5 +1,6 @@
 //! Others use the link at the same time.
 
+use super::super::counted::raw;
 use super::super::limits;
 use super::super::seen::{Seen, Way};
 use super::list::{Hit, Rule, RuleDoc};
@@ -46,8 +47,7 @@ fn shared(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
     let wire = way.wire?.as_f64();
     let sends = role == way.direction.sender();
-    let counters = if role == Role::Pc { pass.counters_pc.measured() } else { pass.counters_nas.measured() }?;
-    let bytes = counted(counters, if sends { "tx_bytes" } else { "rx_bytes" });
+    let bytes = counted(raw(pass, role)?, if sends { "tx_bytes" } else { "rx_bytes" });
     let seconds = pass.elapsed_us.seconds();
     let others = (bytes as f64 - own(pass)?) * 8.0 / seconds.max(0.1);
     let fills = others + pass.goodput_bps.as_f64() >= limits::NEAR_LINE_RATE * wire;

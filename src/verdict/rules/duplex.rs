@@ -1,9 +1,12 @@
 //! A port that cannot send and receive at once.
 
+use super::super::counted::counted;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
+use crate::model::counter::{Meaning, Tells};
 use crate::model::link::{Duplex, InterfaceKind};
+use crate::model::link_event::{EventKind, LinkEvent};
 
 const CODE: &str = "network.half-duplex";
 
@@ -18,6 +21,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     check,
 }];
 
+fn collided(meaning: Meaning) -> bool {
+    meaning.tells == Tells::Collision
+}
+
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for role in [Role::Pc, Role::Nas] {
@@ -27,12 +34,20 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         for port in half {
             let fixed = port.autoneg.measured().filter(|fact| !fact.value);
             let fixed = fixed.map(|_| "Automatic negotiation is off at this port.".to_owned());
+            let collisions =
+                seen.ways.iter().filter_map(|way| way.best).find_map(|pass| counted(seen, pass, role).names(collided));
+            let collisions = collisions.map(|names| format!("Collisions were counted during a pass: {names}."));
+            let assumed = |event: &&LinkEvent| event.kind == EventKind::HalfDuplexAssumed && event.interface == port.name;
+            let assumed = link.events.measured().and_then(|events| events.iter().rev().find(assumed));
+            let assumed = assumed.map(|event| format!("The kernel's log says so too: {}", event.text));
             let explains = if seen.ways.iter().any(super::super::seen::Way::gap) { Explains::Network } else { Explains::Fault };
             hits.push(
                 Hit::new(CODE, role, explains)
                     .weight(0.93, 2)
                     .shows(format!("The {}'s port {} runs at half duplex.", role.title(), port.name))
                     .also(fixed)
+                    .noting(collisions)
+                    .noting(assumed)
                     .advise("Turn automatic negotiation on at both sides of this cable."),
             );
         }

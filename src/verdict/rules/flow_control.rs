@@ -1,12 +1,12 @@
 //! Pause frames that hold a sender back.
 
+use super::super::counted::counted;
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Hit, Rule, RuleDoc};
 use super::stalls::rhythm;
+use crate::model::counter::{Meaning, Tells};
 use crate::model::finding::Where;
-use crate::model::link::CountersByInterface;
-use crate::model::throughput::Pass;
 use crate::model::{Direction, Role};
 
 const CODE: &str = "network.flow-control";
@@ -22,22 +22,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     check,
 }];
 
-fn pauses(counters: Option<&CountersByInterface>, prefix: &str) -> u64 {
-    let is_pause = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.contains(prefix) && (name.contains("pause") || name.contains("xoff")) && !name.contains("duration")
-    };
-    let one = |counters: &crate::model::link::Counters| {
-        counters.0.iter().filter(|(name, _)| is_pause(name)).map(|(_, grown)| *grown).max().unwrap_or(0)
-    };
-    counters.into_iter().flat_map(|all| all.values()).map(one).max().unwrap_or(0)
+fn received(meaning: Meaning) -> bool {
+    meaning.tells == Tells::PauseReceived
 }
 
-fn counters(pass: &Pass, role: Role) -> Option<&CountersByInterface> {
-    match role {
-        Role::Pc => pass.counters_pc.measured(),
-        Role::Nas => pass.counters_nas.measured(),
-    }
+fn sent(meaning: Meaning) -> bool {
+    meaning.tells == Tells::PauseSent
 }
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
@@ -51,28 +41,38 @@ pub(super) fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
     let way = seen.way(direction);
     let pass = way.best.filter(|_| way.gap())?;
     let enough = |grown: u64| grown as f64 >= limits::PAUSE_PER_SECOND * pass.elapsed_us.seconds().max(1.0);
-    let received = pauses(counters(pass, direction.sender()), "rx");
-    let sent = pauses(counters(pass, direction.receiver()), "tx");
-    let (place, evidence) = if enough(sent) {
-        (
-            Where::from(direction.receiver()),
-            format!("{}: the {} sent {sent} pause frames during the pass.", direction.arrow(), direction.receiver().title()),
-        )
-    } else if enough(received) {
+    let (from, to) = (direction.sender(), direction.receiver());
+    let (at_sender, at_receiver) = (counted(seen, pass, from), counted(seen, pass, to));
+    let (asked, asks) = (at_sender.most(received), at_receiver.most(sent));
+    let in_brackets = |counters: Option<String>| counters.map(|names| format!(" ({names})")).unwrap_or_default();
+    let (place, evidence) = if enough(asks) {
+        let names = in_brackets(at_receiver.names(sent));
+        (Where::from(to), format!("{}: the {} sent {asks} pause frames during the pass{names}.", direction.arrow(), to.title()))
+    } else if enough(asked) {
+        let (names, who) = (in_brackets(at_sender.names(received)), partner(seen, from));
         (
             Where::Path,
-            format!("{}: the {} was paused {received} times during the pass.", direction.arrow(), direction.sender().title()),
+            format!("{}: the {} was paused {asked} times during the pass{names}, by {who}.", direction.arrow(), from.title()),
         )
     } else {
         return None;
     };
-    let both = enough(sent) && enough(received);
+    let both = enough(asks) && enough(asked);
     Some(
         Hit::tcp(CODE, place, direction)
             .weight(0.72, 1 + u32::from(both))
             .shows(evidence)
             .also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps)))
+            .noting(at_receiver.overrun(pass).map(|lost| lost.words(to)))
             .noting(rhythm(pass))
             .advise("Look for what is slow behind the port that sends the pauses; turn flow control off there and compare."),
     )
+}
+
+/// Who sends pauses to a port: the device at the other end of its cable, by name where it told one.
+fn partner(seen: &Seen<'_>, role: Role) -> String {
+    let heard = seen.end(role).link.and_then(|link| link.neighbours.measured()).into_iter().flatten();
+    let name = heard.filter_map(|neighbour| neighbour.system.as_deref()).find(|name| !name.is_empty());
+    let cable = format!("the device at the other end of the {}'s cable", role.title());
+    name.map_or(cable.clone(), |name| format!("{cable} ({name})"))
 }

@@ -8,6 +8,7 @@ use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::finding::Where;
 use crate::model::link::LinkModes;
+use crate::model::link_event::{EventKind, LinkEvent};
 use crate::units::BitRate;
 
 const CODE: &str = "network.link-below-capability";
@@ -41,8 +42,12 @@ fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     let end = seen.end(role);
     // A speed that the user states is the cable's; what the port can do says nothing against it.
     let (port, speed) = (end.port()?, end.flow.filter(|_| !end.stated && end.bond().is_none())?);
-    let modes = port.modes.measured()?;
+    let fell = fallen(end, &port.name);
+    let nothing = LinkModes::default();
+    let modes = port.modes.measured().or(fell.as_ref().map(|_| &nothing))?;
     let potential = capable(end)?;
+    // A port that fell back has shown what both sides offered.
+    let potential = fell.as_ref().and_then(|(from, _)| *from).map_or(potential, |from| potential.max(from));
     let partner = modes.partner_bps.iter().max().copied();
     // A driver that lists little does not prove a slow port: then the partner's word counts.
     let potential = potential.max(partner.filter(|_| modes.supported_bps.is_empty()).unwrap_or(potential));
@@ -65,8 +70,22 @@ fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
             .relieved(limit)
             .shows(format!("The {}'s port {} linked at {speed}; it supports {potential}.", role.title(), port.name))
             .shows(side)
+            .also(fell.map(|(_, text)| text))
             .advise(advice),
     )
+}
+
+/// The speed that the port's present link fell back from by the kernel's log, and the sentence that says so.
+///
+/// The kernel writes "check cabling", but a partner that is too slow or at fault does the same: it is a suspicion.
+fn fallen(end: &End<'_>, port: &str) -> Option<(Option<BitRate>, String)> {
+    let event = LinkEvent::downshift(end.link?.events.measured()?, port)?;
+    let EventKind::Downshift([from, _]) = event.kind else { return None };
+    let text = format!(
+        "The kernel's log says that this link fell back from a faster one (\"{}\"): a pair of the cable, a plug or the partner's port is suspected.",
+        event.text
+    );
+    Some((from, text))
 }
 
 /// Whose side it is: place, evidence, advice, and how sure.

@@ -177,6 +177,8 @@ const RULES: &[&[Rule]] = &[
     super::duplex::RULES,
     super::nic_bus::RULES,
     super::detour::RULES,
+    super::addresses::RULES,
+    super::unstable::RULES,
     super::cable_errors::RULES,
     super::loss::RULES,
     super::speed_step::RULES,
@@ -193,6 +195,7 @@ const RULES: &[&[Rule]] = &[
     super::datagrams::RULES,
     super::sharing::RULES,
     super::offloads::RULES,
+    super::overruns::RULES,
     super::stack_core::RULES,
     super::background_load::RULES,
     super::disk_rate::RULES,
@@ -204,6 +207,7 @@ const RULES: &[&[Rule]] = &[
     super::small_files::RULES,
     super::outcomes::RULES,
     super::mtu_outcomes::RULES,
+    super::link_outcomes::RULES,
 ];
 
 /// The codes of the rules that a document about the path MTU alone is judged by.
@@ -216,6 +220,23 @@ const ABOUT_MTU: [&str; 8] = [
     "network.mss-clamped",
     "network.jumbo-unused",
     "network.jumbo-gain",
+];
+
+/// The codes of the rules that a document about links alone is judged by: what the ports and the kernel tell. What holds back a
+/// second of load is the question of other commands.
+const ABOUT_LINKS: [&str; 12] = [
+    "network.link-below-capability",
+    "network.half-duplex",
+    "network.nic-bus",
+    "network.wrong-route",
+    "network.slower-port-used",
+    "network.two-ports-one-subnet",
+    "network.cable-errors",
+    "network.link-unstable",
+    "network.lag-broken",
+    "network.lag-single-flow",
+    "network.lag-uneven-hash",
+    "network.lag-reordering",
 ];
 
 /// Whether a rule speaks about raw rates: all of the network's but what larger packets would give, and what keeps a host's processor
@@ -235,6 +256,7 @@ pub(in super::super) fn check_all(seen: &Seen<'_>) -> Vec<Hit> {
     let scope = seen.doc.plan.scope;
     let asked = |rule: &&Rule| match rule.doc.code {
         code if scope.is_mtu() => ABOUT_MTU.contains(&code),
+        code if scope.is_link() => ABOUT_LINKS.contains(&code),
         code => !scope.is_throughput() || about_rates(code),
     };
     RULES.iter().copied().flatten().filter(asked).flat_map(|rule| (rule.check)(seen)).collect()

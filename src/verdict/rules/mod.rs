@@ -2,6 +2,7 @@
 //!
 //! A check looks at the facts and offers explanations ([`Hit`]); whether one is needed, the ladder says.
 
+mod addresses;
 mod background_load;
 mod both_ways;
 mod bufferbloat;
@@ -19,8 +20,11 @@ mod flow_control;
 mod hop;
 mod jumbo;
 mod lag;
+mod lag_faults;
+mod lag_ports;
 mod lane_slower;
 mod link_capability;
+mod link_outcomes;
 mod list;
 mod loss;
 mod mtu_advice;
@@ -33,6 +37,7 @@ mod mtu_tcp;
 mod nic_bus;
 mod offloads;
 mod outcomes;
+mod overruns;
 mod own_copy;
 mod routed;
 mod server_core;
@@ -43,9 +48,16 @@ mod ssh;
 mod stack_core;
 mod stalls;
 mod tcp_window;
+mod unstable;
 
 #[cfg(test)]
 mod busy_tests;
+#[cfg(test)]
+mod counter_tests;
+#[cfg(test)]
+mod lag_tests;
+#[cfg(test)]
+mod link_tests;
 #[cfg(test)]
 mod mtu_tests;
 #[cfg(test)]
@@ -56,11 +68,12 @@ mod rate_tests;
 mod tests;
 
 pub(super) use datagrams::wire as udp_wire;
+pub(super) use link_outcomes::{LINKS_CONSISTENT, LINKS_UNKNOWN};
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
 pub(super) use mtu_advice::known_reason;
 pub(super) use mtu_black_hole::{Hole, clamped, full_size, lossy};
 pub(super) use mtu_outcomes::{MTU_CONSISTENT, MTU_UNKNOWN};
 pub(super) use mtu_tcp::{clamps, headers};
-pub(super) use outcomes::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
+pub(super) use outcomes::{AS_ASKED, AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
 pub(super) use sharing::nas_wire;

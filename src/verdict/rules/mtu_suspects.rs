@@ -4,6 +4,7 @@ use super::super::seen::Seen;
 use super::mtu_advice::{FRAME, TAG, layer, plain, set};
 use super::mtu_black_hole::{Hole, other_way};
 use crate::model::Role;
+use crate::model::counter::{Basis, Meaning, Tells, meaning};
 use crate::model::finding::Where;
 use crate::model::link::{Interface, InterfaceKind, Neighbour};
 use crate::model::mtu::Location;
@@ -104,10 +105,14 @@ fn located(location: &Location, receiver: Role) -> Option<Suspect> {
     Some(Suspect { weight, place: Where::Path, text, mend: Some(mend), title: Some(title) })
 }
 
-/// Whether a counter grows for frames that are too long; `rx_long_byte_count` counts good ones.
-fn tells_length(name: &str) -> bool {
-    let words = ["length_err", "long_length", "oversize", "giant", "jabber", "too_long", "toolong", "rx_over", "frame_size"];
-    !name.starts_with("tx") && words.iter().any(|word| name.contains(word))
+/// Whether a counter grows for frames that are too long; for a name that no table has, a word in it tells.
+fn tells_length(name: &str, meaning: Option<Meaning>) -> bool {
+    // A jabber is a frame that is too long for the port, whatever its check sum is.
+    let words = ["length_err", "long_length", "oversize", "giant", "jabber", "too_long", "toolong", "frame_size"];
+    match meaning {
+        Some(known) if known.basis != Basis::Word && !name.contains("jabber") => known.tells == Tells::TooLong,
+        _ => !name.starts_with("tx") && words.iter().any(|word| name.contains(word)),
+    }
 }
 
 /// Whether no cable and no chip is behind an interface: what it drops, its other end refused.
@@ -116,13 +121,18 @@ fn is_virtual(seen: &Seen<'_>, role: Role, interface: &str) -> bool {
     stack.iter().any(|layer| layer.name == interface && layer.kind == InterfaceKind::Veth)
 }
 
-fn moved(seen: &Seen<'_>, role: Role, tells: impl Fn(&str) -> bool) -> Option<(String, String)> {
+fn moved(seen: &Seen<'_>, role: Role, tells: impl Fn(&str, Option<Meaning>) -> bool) -> Option<(String, String)> {
+    let stack = seen.end(role).link.map(|link| link.stack.as_slice()).unwrap_or_default();
+    let driver = |name: &str| stack.iter().find(|it| it.name == name)?.driver.measured().map(|fact| fact.value.as_str());
     let counters = seen.doc.measurements.mtu.measured()?.counters(role).measured()?;
     counters.iter().find_map(|(interface, counters)| {
         if is_virtual(seen, role, interface) {
             return None;
         }
-        let grown = counters.0.iter().filter(|(name, count)| **count > 0 && tells(&name.to_ascii_lowercase()));
+        let grown = counters
+            .0
+            .iter()
+            .filter(|(name, count)| **count > 0 && tells(&name.to_ascii_lowercase(), meaning(driver(interface), name)));
         let grown: Vec<String> = grown.take(4).map(|(name, count)| format!("{name} +{count}")).collect();
         (!grown.is_empty()).then(|| (interface.clone(), grown.join(", ")))
     })
@@ -141,7 +151,7 @@ fn counted(seen: &Seen<'_>, receiver: Role) -> Option<Suspect> {
         let title = format!("Large packets arrive at the {end} and its interface {interface} drops them");
         return Some(Suspect { weight: 0.95, place: receiver.into(), text, mend: Some(mend), title: Some(title) });
     }
-    let drops = |name: &str| ["rx_dropped", "rx_drop", "rx_discard"].iter().any(|word| name.starts_with(word));
+    let drops = |name: &str, _| ["rx_dropped", "rx_drop", "rx_discard"].iter().any(|word| name.starts_with(word));
     let (interface, grown) = moved(seen, receiver, drops)?;
     let text = format!(
         "The {end}'s interface {interface} dropped frames while large packets were tried ({grown}); that can have other reasons too."
@@ -151,7 +161,8 @@ fn counted(seen: &Seen<'_>, receiver: Role) -> Option<Suspect> {
 
 /// What the sending interface counted meanwhile.
 fn held_back(seen: &Seen<'_>, sender: Role) -> impl Iterator<Item = Suspect> {
-    let tells = |name: &str| name.starts_with("tx") && (name.contains("drop") || name.contains("err") || name.contains("long"));
+    let tells =
+        |name: &str, _| name.starts_with("tx") && (name.contains("drop") || name.contains("err") || name.contains("long"));
     let end = sender.title();
     moved(seen, sender, tells)
         .map(|(interface, grown)| Suspect {

@@ -1,5 +1,6 @@
 //! A core that is full because the network card leaves it the work.
 
+use super::super::counted::counted;
 use super::super::seen::{Load, Seen, Way, window};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
@@ -12,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "The network card leaves its work to the processor",
         meaning: "Cutting data into packets (or gathering packets) is switched off at the card, so a processor core does it packet by packet and is full with it.",
-        detected: "A core full during the pass at an end whose port has segmentation (the sender: TSO and GSO) or gathering (the receiver: GRO) off, while TCP stays clearly below the wire.",
+        detected: "A core full during the pass at an end whose port has segmentation (the sender: TSO and GSO) or gathering (the receiver: GRO) off, while TCP stays clearly below the wire; or frames that reached the port and found no room there, while the processor had time and the bus did not sleep; or a transmitter that stood still until the driver started it anew, by its counter or the kernel's log.",
         fix: "Turn it on (ethtool -K PORT tso on gso on gro on); where the driver was told to keep it off for its faults, update driver and firmware.",
     },
     check,
@@ -47,6 +48,7 @@ fn off(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
             .shows(format!("{}: {word} is off at the {}'s port {}.", way.direction.arrow(), role.title(), port.name))
             .shows(format!("Its busiest core was {} busy, our busiest thread {}.", percent(load.core), percent(load.thread)))
             .also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps)))
+            .noting(counted(seen, pass, role).overrun(pass).map(|lost| lost.words(role)))
             .advise("Turn the offloads of the card on (ethtool -K PORT tso on gso on gro on) and measure again.")
     })
 }

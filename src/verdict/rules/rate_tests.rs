@@ -130,7 +130,52 @@ const VERDICTS: &[Case] = &[
                 pass.method.sender_sockets = SocketFacts { pacing_bps: Some(mbit(100)), ..SocketFacts::default() };
             });
         },
-        "none.tool-limit",
+        "none.as-asked",
+    ),
+    (
+        "a pace that an iperf3 server was asked for",
+        iperf3,
+        |doc| {
+            doc.plan.throughput.as_mut().unwrap().options.pacing_bps = Some(mbit(100));
+            doc.both(|pass| pass.goodput_bps = mbit(97 * u64::from(pass.streams)));
+        },
+        "none.as-asked",
+    ),
+    (
+        "a pace that one direction does not reach",
+        one_gbit,
+        |doc| {
+            doc.plan.throughput.as_mut().unwrap().options.pacing_bps = Some(mbit(100));
+            doc.passes(Upload, |pass| pass.goodput_bps = mbit(97 * u64::from(pass.streams)));
+            doc.passes(Download, |pass| pass.goodput_bps = mbit(50));
+        },
+        "inconclusive.unexplained-network-gap",
+    ),
+    (
+        "a window that the path does not need, on a line that nobody knows",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            doc.plan.throughput.as_mut().unwrap().options.window_bytes = Some(4_000_000);
+            doc.both(|pass| pass.goodput_bps = mbit(941));
+            for way in Direction::BOTH {
+                doc.stats(way, |stats| (stats.rwnd_limited_us, stats.sndbuf_limited_us) = (Some(1_500_000), Some(1_500_000)));
+            }
+        },
+        "none.at-line-rate",
+    ),
+    (
+        "the same at no common speed",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            doc.plan.throughput.as_mut().unwrap().options.window_bytes = Some(4_000_000);
+            doc.both(|pass| pass.goodput_bps = mbit(600));
+            for way in Direction::BOTH {
+                doc.stats(way, |stats| stats.rwnd_limited_us = Some(3_000_000));
+            }
+        },
+        "inconclusive.unexplained-network-gap",
     ),
     (
         "buffers that were asked for",
@@ -309,7 +354,154 @@ const VERDICTS: &[Case] = &[
         },
         "none.at-line-rate",
     ),
+    (
+        "several PCs at what a common speed carries, and no port tells",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            only_together(doc, &[(941, 470), (940, 471)]);
+        },
+        "none.at-line-rate",
+    ),
+    (
+        "several PCs whose sum grows, but not to the sum of each alone",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            only_together(doc, &[(700, 500), (700, 500)]);
+        },
+        "none.as-asked",
+    ),
+    (
+        "several PCs that get no more than one alone, at no common speed",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            only_together(doc, &[(700, 350), (700, 350)]);
+        },
+        "inconclusive.unexplained-network-gap",
+    ),
+    ("controls compared at the line", one_gbit, |doc| compare(doc, &[("cubic", 938), ("reno", 930)]), "none.at-line-rate"),
+    (
+        "controls compared on a line that nobody knows",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            compare(doc, &[("cubic", 400), ("reno", 600)]);
+        },
+        "none.as-asked",
+    ),
+    (
+        "of two controls one exists",
+        one_gbit,
+        |doc| {
+            compare(doc, &[("cubic", 938), ("nosuch", 938)]);
+            lacks(doc, "nosuch");
+        },
+        "inconclusive.too-little-evidence",
+    ),
 ];
+
+/// The group measured and nothing else.
+fn only_together(doc: &mut Document, rates: &[(u64, u64)]) {
+    doc.tcp().together = group(rates);
+    doc.tcp().upload = DirectionThroughput::skipped("together");
+    doc.tcp().download = DirectionThroughput::skipped("together");
+}
+
+/// Controls that were asked for, and what each gave PC → NAS; the first one's pass is the direction's own.
+fn compare(doc: &mut Document, rates: &[(&str, u64)]) {
+    let plan = doc.plan.throughput.as_mut().unwrap();
+    plan.ways = Ways::Upload;
+    plan.congestion = rates.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let trials: Vec<CongestionTrial> = rates.iter().map(|(name, rate)| trial(Upload, name, *rate, 20)).collect();
+    let multi = Outcome::skipped("compared with 1 stream");
+    doc.tcp().upload = DirectionThroughput { single: trials[0].pass.clone(), multi, sweep: vec![] };
+    doc.tcp().download = DirectionThroughput::skipped("this direction by itself was not asked for");
+    doc.tcp().congestion = Outcome::Measured(trials);
+}
+
+/// What the PC's kernel does not have never ran.
+fn lacks(doc: &mut Document, name: &str) {
+    let trials = doc.tcp().congestion.measured_mut().unwrap();
+    for trial in trials.iter_mut().filter(|trial| trial.congestion == name) {
+        trial.pass = Outcome::skipped("cubic ran instead");
+    }
+    let host = doc.hosts.pc.measured_mut().unwrap();
+    host.tcp.measured_mut().unwrap().congestion_available = vec!["reno".into(), "cubic".into()];
+}
+
+#[test]
+fn a_comparison_stands_in_the_answer_with_its_figures() {
+    for (rates, lacking, words) in [
+        (
+            &[("cubic", 400), ("bbr", 900)][..],
+            None,
+            "Healthy: PC → NAS: bbr carries most, 900 Mbit/s: 125 % more than cubic (400 Mbit/s).",
+        ),
+        (
+            &[("cubic", 930), ("bbr", 938)],
+            None,
+            "Healthy: PC → NAS: bbr 938 Mbit/s and cubic 930 Mbit/s carry alike (0.9 % apart",
+        ),
+        (
+            &[("cubic", 938), ("reno", 500), ("nosuch", 938)],
+            Some("nosuch"),
+            "cubic carries most, 938 Mbit/s: 88 % more than reno (500 Mbit/s). The PC could not use nosuch; it has reno, cubic.",
+        ),
+        (
+            &[("nosuch", 938), ("cubic", 938)],
+            Some("nosuch"),
+            "Inconclusive: nosuch and cubic were to be compared, and no two of them ran. The PC could not use nosuch; it has reno, cubic.",
+        ),
+    ] {
+        let mut doc = one_gbit();
+        compare(&mut doc, rates);
+        if let Some(name) = lacking {
+            lacks(&mut doc, name);
+        }
+        let verdict = judge(&doc).verdict;
+        assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+    }
+    let mut doc = one_gbit();
+    compare(&mut doc, &[("cubic", 400), ("bbr", 900)]);
+    doc.passes(Upload, |pass| pass.goodput_bps = mbit(400));
+    doc.stats(Upload, |stats| stats.retransmits = Some(40_000));
+    let verdict = judge(&doc).verdict;
+    assert_eq!(verdict.code.to_string(), "network.loss");
+    assert!(verdict.sentence.contains("bbr carries most"), "beside a fault too: {}", verdict.sentence);
+}
+
+#[test]
+fn what_a_group_asked_is_answered_and_two_pcs_of_one_address_are_told_apart() {
+    let mut doc = one_gbit();
+    doc.no_links();
+    only_together(&mut doc, &[(941, 800), (940, 139)]);
+    for member in &mut doc.tcp().together.measured_mut().unwrap().members {
+        member.address = "192.0.2.1".into();
+    }
+    let judgement = judge(&doc);
+    for words in ["2 PCs at once get", "shared unevenly (fairness 0.67", "a 1 Gbit/s link can carry (read off the rate"] {
+        assert!(judgement.verdict.sentence.contains(words), "{words}: {}", judgement.verdict.sentence);
+    }
+    let finding = judgement.findings.iter().find(|finding| finding.code.cause == "unfair-share").expect("it is uneven");
+    let words = "PC 1, 192.0.2.1 (this PC) got 800 Mbit/s and PC 2, 192.0.2.1 got 139 Mbit/s";
+    assert!(finding.evidence[0].contains(words), "{:?}", finding.evidence);
+}
+
+#[test]
+fn a_pace_that_was_reached_is_told_as_what_was_asked_for() {
+    let mut doc = one_gbit();
+    doc.plan.throughput.as_mut().unwrap().options.pacing_bps = Some(mbit(100));
+    doc.both(|pass| pass.goodput_bps = mbit(97 * u64::from(pass.streams)));
+    let verdict = judge(&doc).verdict;
+    assert_eq!(verdict.status, Status::Healthy);
+    assert!(
+        verdict.sentence.starts_with("Healthy: paced to 100 Mbit/s for each stream as asked: PC → NAS carries"),
+        "{}",
+        verdict.sentence
+    );
+}
 
 #[test]
 fn each_question_about_rates_has_its_answer() {

@@ -74,14 +74,15 @@ fn limit(seen: &Seen<'_>, together: &Together, direction: Direction) -> Option<H
 
 fn unfair(together: &Together, direction: Direction) -> Option<Hit> {
     let fairness = together.fairness(direction).filter(|index| *index < limits::FAIR)?;
-    let rates = together.members.iter().filter_map(|member| Some((member.together.of(direction)?, &member.address)));
+    let rates = together.members.iter().enumerate().filter_map(|(at, member)| Some((member.together.of(direction)?, at)));
     let (least, most) = (rates.clone().min()?, rates.max()?);
+    let who = |at: usize| together.title(at);
     Some(Hit::new(UNFAIR, Where::Path, Explains::Info).towards(direction).shows(format!(
         "{}: while all measured, {} got {} and {} got {} (fairness {fairness:.2}, 1 is even).",
         direction.arrow(),
-        most.1,
+        who(most.1),
         most.0,
-        least.1,
+        who(least.1),
         least.0
     )))
 }

@@ -1,5 +1,6 @@
 //! A host that has no processor time for the network: its cores are full, or the program does not get them.
 
+use super::super::counted::counted;
 use super::super::limits;
 use super::super::seen::{Load, Seen, Way, window};
 use super::super::words::percent;
@@ -98,7 +99,9 @@ fn full(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let hit = if load.too_little() {
         starved(hit, way, role, load)
     } else if load.full() {
-        busy(hit, way, role, load).soft().noting(landed(pass, role)).noting(ceiling(seen, pass, role))
+        let lost = counted(seen, pass, role).overrun(pass).filter(|_| role == way.direction.receiver());
+        let hit = busy(hit, way, role, load).soft().also(lost.map(|lost| lost.words(role)));
+        hit.noting(landed(pass, role)).noting(ceiling(seen, pass, role))
     } else {
         return None;
     };

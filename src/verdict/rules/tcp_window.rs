@@ -48,7 +48,8 @@ fn evidence(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> Option<Hit> {
     let receiver = way.direction.receiver();
     let starved = window(pass, receiver).is_some_and(|cpu| Load::of(cpu).full());
     let lossy = sums.retransmits.is_some_and(|share| share >= limits::LOSS_SHARE);
-    if starved || lossy {
+    // Buffers that were asked for and are larger than the path needs are no small window.
+    if starved || lossy || seen.window_to_spare(pass) {
         return None;
     }
     let limited = sums.rwnd.filter(|share| *share >= limits::RWND_LIMITED);

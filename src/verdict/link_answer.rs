@@ -1,0 +1,166 @@
+//! The answer of a document about links alone: what holds them back, or that nothing does.
+
+use super::limits;
+use super::rules::{Explains, Hit, LINKS_CONSISTENT, LINKS_UNKNOWN, check_all};
+use super::seen::Seen;
+use super::sentence::plain;
+use crate::model::finding::{Component, Confidence, Status, Verdict};
+use crate::model::link::{HostLink, Interface, InterfaceKind, LinkSection};
+use crate::model::outcome::Outcome;
+use crate::model::plan::Scope;
+use crate::model::{Document, Role};
+
+/// More ports than this are not judged one by one.
+const MOST: usize = 16;
+
+/// The hits of a document about links: where all ports of a host are meant, those of each port by itself.
+pub(super) fn hits(document: &Document) -> Vec<Hit> {
+    if document.plan.scope != Scope::LinkOfHost {
+        return check_all(&Seen::new(document));
+    }
+    let mut hits: Vec<Hit> = ports(document).iter().flat_map(|part| check_all(&Seen::new(part))).collect();
+    for text in hits.iter_mut().flat_map(|hit| hit.evidence.iter_mut().chain(&mut hit.advice)) {
+        *text = text.replace("The PC's", "This host's").replace("the PC's", "this host's").replace("At the PC", "At this host");
+    }
+    hits
+}
+
+/// The document once for each port or aggregation, as if it were the only one.
+fn ports(document: &Document) -> Vec<Document> {
+    let Some(host) = document.measurements.link.measured().and_then(|links| links.pc.measured()) else { return Vec::new() };
+    let alone = |stack: Vec<Interface>| {
+        let names: Vec<String> = stack.iter().map(|interface| interface.name.clone()).collect();
+        let mut part = document.clone();
+        if let Some(section) = part.measurements.link.measured_mut() {
+            if let Some(watched) = section.watched.measured_mut()
+                && let Some(counters) = watched.pc.measured_mut()
+            {
+                counters.retain(|name, _| names.contains(name));
+            }
+            section.pc = Outcome::Measured(HostLink { stack, ..host.clone() });
+        }
+        part
+    };
+    groups(host).into_iter().take(MOST).map(alone).collect()
+}
+
+/// The stacks that carry traffic by themselves: an aggregation with its ports, every other port with a link.
+fn groups(host: &HostLink) -> Vec<Vec<Interface>> {
+    let mut groups: Vec<Vec<Interface>> = Vec::new();
+    let mut taken: Vec<&str> = Vec::new();
+    for bonded in host.stack.iter().filter(|interface| interface.bond.is_some()) {
+        let ports = bonded.bond.iter().flat_map(|bond| &bond.ports);
+        let below: Vec<&Interface> =
+            ports.filter_map(|port| host.stack.iter().find(|interface| interface.name == port.name)).collect();
+        taken.extend(below.iter().map(|interface| interface.name.as_str()));
+        groups.push(std::iter::once(bonded).chain(below).cloned().collect());
+    }
+    let linked = |interface: &&Interface| {
+        interface.kind == InterfaceKind::Physical
+            && interface.carrier.measured() != Some(&false)
+            && !taken.contains(&interface.name.as_str())
+    };
+    groups.extend(host.stack.iter().filter(linked).map(|interface| vec![interface.clone()]));
+    groups
+}
+
+/// Which hit is the answer: of those that cost anything the one whose evidence fits best.
+pub(super) fn chosen(hits: &[Hit]) -> Option<usize> {
+    let costs = (0..hits.len()).filter(|at| hits[*at].explains != Explains::Info);
+    costs.max_by(|a, b| {
+        let stops = |at: usize| hits[at].explains == Explains::Stops;
+        let by_weight = hits[*a].weight.total_cmp(&hits[*b].weight);
+        stops(*a).cmp(&stops(*b)).then(by_weight).then_with(|| hits[*b].code.cmp(hits[*a].code))
+    })
+}
+
+/// The answer where nothing holds the links back.
+pub(super) fn answer(seen: &Seen<'_>) -> Verdict {
+    let Some(section) = seen.doc.measurements.link.measured() else {
+        return unknown(&format!("the links could not be looked at: {}.", seen.doc.measurements.link.why().unwrap_or_default()));
+    };
+    let mut verdict = if seen.doc.plan.scope == Scope::LinkOfHost { of_host(section) } else { between(seen, section) };
+    if seen.local() {
+        verdict.sentence.push_str(" Both ends are one machine: nothing here is evidence about a cable.");
+    }
+    verdict
+}
+
+fn healthy(sure: Confidence, text: &str) -> Verdict {
+    plain(Status::Healthy, Component::None, LINKS_CONSISTENT, sure, format!("Healthy: {text}"))
+}
+
+fn unknown(text: &str) -> Verdict {
+    let text = format!("Inconclusive: {text}");
+    plain(Status::Inconclusive, Component::Inconclusive, LINKS_UNKNOWN, Confidence::Low, text)
+}
+
+/// The ports of one host.
+fn of_host(section: &LinkSection) -> Verdict {
+    let Some(host) = section.pc.measured() else {
+        return unknown(&format!("this host's ports could not be looked at: {}.", section.pc.why().unwrap_or_default()));
+    };
+    let told: Vec<String> = groups(host).iter().filter_map(|stack| words(stack)).collect();
+    if told.is_empty() {
+        return unknown(
+            "no port of this host with a cable in it tells its speed (a virtual machine or a container shows no cable; on the machine around it, it does).",
+        );
+    }
+    let count = told.len();
+    let shown = told.into_iter().take(4).collect::<Vec<_>>().join("; ");
+    let more = if count > 4 { format!("; and {} more", count - 4) } else { String::new() };
+    healthy(Confidence::High, &format!("{shown}{more}. Nothing that this host knows holds its ports back."))
+}
+
+/// A port or aggregation in words, where it tells a speed.
+fn words(stack: &[Interface]) -> Option<String> {
+    let top = stack.first()?;
+    let speed = top.speed_bps.measured().filter(|_| !top.kind.speed_is_no_evidence())?.value;
+    let what = match &top.bond {
+        Some(bond) => format!(" ({}, {} ports)", bond.mode, bond.ports.len()),
+        None => String::new(),
+    };
+    Some(format!("{}{what} runs at {speed}", top.name))
+}
+
+/// The way from one host to the other.
+fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
+    let whole = seen.doc.plan.scope == Scope::Link;
+    let told: Vec<String> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| end(seen, role)).collect();
+    let reached = seen.ways.iter().filter_map(super::seen::Way::rate).max();
+    let wire = seen.line.map(|line| super::ideal::wire_ceiling(line, seen.mtu, seen.ip));
+    let carried = reached.map(|rate| format!(" Under load {rate} of TCP passed.")).unwrap_or_default();
+    if told.is_empty() {
+        let why = [&section.pc, &section.nas].into_iter().find_map(|link| link.why());
+        let why = why.filter(|_| section.pc.measured().is_none()).map(|why| format!(" ({why})")).unwrap_or_default();
+        return unknown(&format!(
+            "no port on the way tells the speed of a cable{why}.{carried} State what you know with --link-speed, or run `weaklink throughput`, which reads a line's speed off its plateau."
+        ));
+    }
+    let both = told.len() == 2;
+    let line = match (seen.line.filter(|_| both && !seen.inferred), wire) {
+        (Some(line), Some(wire)) => format!(" The line carries {line}: at most {wire} = {} of TCP.", wire.bytes()),
+        _ => String::new(),
+    };
+    // A hop between the two is seen under load only.
+    let slow = reached.zip(wire).is_some_and(|(rate, wire)| rate.as_f64() < limits::NEAR_LINE_RATE * wire.as_f64());
+    let doubt = if slow {
+        " That is less than the ports carry: `weaklink throughput` or `weaklink run` tells why."
+    } else if whole && reached.is_none() {
+        " No data was moved: a slow hop between the two, and damaged frames, show under load only."
+    } else {
+        ""
+    };
+    let sure = if both && !slow { Confidence::High } else { Confidence::Medium };
+    let text = format!("{}.{line}{carried}{doubt}", told.join(", "));
+    if slow { unknown(&format!("nothing holds the ports back. {text}")) } else { healthy(sure, &text) }
+}
+
+/// One end's port in words.
+fn end(seen: &Seen<'_>, role: Role) -> Option<String> {
+    let end = seen.end(role);
+    let total = end.total?;
+    let top = end.link?.top()?;
+    let stated = if end.stated { ", as you stated" } else { "" };
+    Some(format!("the {}'s {} runs at {total}{stated}", role.title(), top.name))
+}
