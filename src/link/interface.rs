@@ -237,7 +237,7 @@ impl<'a> Probe<'a> {
 /// The speed alone, where the interface states one.
 pub(super) fn speed_of(tree: &Tree, name: &str, kind: Kind, row: Option<&LinkRow>) -> Option<BitRate> {
     let probe = Probe::new(tree, name, row);
-    probe.speed(kind, &probe.settings()).measured().map(|fact| fact.value)
+    probe.speed(kind, &Port::new(tree, name).link()).measured().map(|fact| fact.value)
 }
 
 /// A `speed` file: Mbit/s; `-1`, 4294967295, 65535 and 0 are unknown.
