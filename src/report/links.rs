@@ -79,7 +79,8 @@ fn row(name: &str, interface: &Interface) -> Vec<String> {
         speed,
         can.unwrap_or_default(),
         modes.and_then(|modes| most(&modes.partner_bps)).unwrap_or_default(),
-        interface.bus.measured().map(|bus| bus.description.clone()).unwrap_or_default(),
+        // What else there is to say of it stands below.
+        interface.bus.measured().and_then(|bus| bus.description.split([',', ';', ':']).next()).unwrap_or_default().to_owned(),
         interface.driver.measured().map(|fact| fact.value.clone()).unwrap_or_default(),
     ]
 }

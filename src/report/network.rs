@@ -155,7 +155,8 @@ pub(super) const fn source_word(source: Source) -> &'static str {
         Source::Sysfs => "sysfs",
         Source::Procfs => "procfs",
         Source::Rtnetlink => "rtnetlink",
-        Source::Ethtool | Source::EthtoolNetlink => "ethtool",
+        Source::Ethtool => "ethtool",
+        Source::EthtoolNetlink => "ethtool netlink",
         Source::KernelLog => "kernel log",
         Source::Socket => "the socket",
         Source::Os => "the system",
@@ -294,11 +295,12 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
     let mut table = Table::new(&["streams", "goodput", "spread", "loaded RTT", "sent again", "stall", "method"]);
     let mut counters = Table::new(&["during", "interface", "errors and drops"]);
     let mut looked = false;
+    // Where only one question was asked, what is not there was not asked for either, or stands under “Not measured”.
+    let only = document.plan.scope.is_throughput() || document.plan.scope.is_link();
     for direction in Direction::BOTH {
         let passes = section.of(direction);
         for (streams, outcome) in [("1", &passes.single), ("several", &passes.multi)] {
-            // Where nothing else was asked for, what is not there was not asked for either, or stands under “Not measured”.
-            if outcome.measured().is_some() || !document.plan.scope.is_throughput() {
+            if outcome.measured().is_some() || !only {
                 table.rows.push(pass_row(direction, streams, outcome));
             }
         }
@@ -317,7 +319,10 @@ pub(super) fn throughput(document: &Document, view: &mut View) {
             "spread: standard deviation of the tenths of a second over their mean. stall: share of the time that the receiver's window stopped the sender.",
         );
     }
-    rates::details(document, section, view);
+    // A load of a second is there for the counters; what else it tells `weaklink throughput` tells better.
+    if !document.plan.scope.is_link() {
+        rates::details(document, section, view);
+    }
     if looked && counters.rows.is_empty() {
         view.note(Tone::Plain, "No errors or drops were counted at the interfaces during the passes.");
     }
