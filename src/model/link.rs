@@ -84,7 +84,7 @@ pub struct HostLink {
     pub events: Outcome<Vec<LinkEvent>>,
     /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
     #[serde(default = "absent")]
-    pub flows: Outcome<FlowSpread>,
+    pub flows: Outcome<Box<FlowSpread>>,
 }
 
 /// One address of a host, and the port that has it.

@@ -208,7 +208,7 @@ pub struct Pass {
     pub counters_nas: Outcome<CountersByInterface>,
     /// Which ports of the sender's aggregation carried the streams, beside what its hash foretold.
     #[serde(default = "absent")]
-    pub flows: Outcome<FlowCheck>,
+    pub flows: Outcome<Box<FlowCheck>>,
 }
 
 impl Pass {

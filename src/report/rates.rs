@@ -63,9 +63,11 @@ fn row(document: &Document, direction: Direction, pass: &Pass, beside: &str) -> 
 /// What the columns of the first table are.
 fn legend(section: &ThroughputSection) -> String {
     let idle = section.idle_rtt.measured().map(|rtt| format!(" (idle {})", rtt.median_us)).unwrap_or_default();
+    let loaded = passes(section).iter().any(|(_, _, pass)| pass.loaded_rtt.measured().is_some());
+    let rtt = if loaded { format!(" RTT: median under load{idle}.") } else { String::new() };
     let both = if section.both.measured().is_some() { " both: while the other direction runs, too." } else { "" };
     format!(
-        "±: half the 95 % confidence interval. RTT: median under load{idle}. resent: share of segments. CPU: PC + NAS, whole hosts with all their programs.{both}"
+        "±: half the 95 % confidence interval.{rtt} resent: share of segments. CPU: PC + NAS, whole hosts with all their programs.{both}"
     )
 }
 
@@ -93,7 +95,7 @@ fn out_of_order(section: &ThroughputSection, view: &mut View) {
         let DirectionThroughput { single, multi, .. } = section.of(way);
         let alone = [single, multi].into_iter().filter_map(Outcome::measured).map(|pass| (pass, ""));
         let both = section.both.measured().and_then(|both| both.of(way).measured()).map(|pass| (pass, " both"));
-        let told = alone.chain(both).filter_map(|(pass, beside)| Some(format!("{} with {}{beside}", count(pass)?, pass.streams)));
+        let told = alone.chain(both).filter_map(|(pass, beside)| Some(format!("× {}{beside}: {}", pass.streams, count(pass)?)));
         let told = told.collect::<Vec<_>>().join(", ");
         (!told.is_empty()).then(|| format!("{} {told}", way.arrow()))
     });

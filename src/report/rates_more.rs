@@ -128,26 +128,9 @@ fn pass_row(pass: &UdpPass) -> Vec<String> {
 /// The PCs of the group, so many of them.
 pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View) {
     let Some(all) = section.together.measured().filter(|all| !all.members.is_empty()) else { return };
-    let title = format!("{} PCs at once", all.members.len());
-    let (up, down) = (Direction::Upload.arrow(), Direction::Download.arrow());
-    let heads = [title, format!("{up} alone"), "together".to_owned(), format!("{down} alone"), "together".to_owned()];
-    let mut table = Table { header: heads.to_vec(), rows: Vec::new() };
-    for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
-        let mut row = vec![all.title(number)];
-        for direction in Direction::BOTH {
-            let (alone, together) = (member.alone.of(direction), member.together.of(direction));
-            row.push(alone.map(|rate| rate.to_string()).unwrap_or_default());
-            row.push(together.map_or_else(|| if alone.is_some() { "failed" } else { "" }.to_owned(), |rate| rate.to_string()));
-        }
-        table.rows.push(row);
-    }
-    let mut sum = vec!["sum".to_owned()];
     for direction in Direction::BOTH {
-        sum.push(String::new());
-        sum.push(all.sum(direction).map(|sum| sum.to_string()).unwrap_or_default());
+        view.table(at_once(all, direction, most));
     }
-    table.rows.push(sum);
-    view.table(table);
     let facts = Direction::BOTH.iter().map(|way| (format!("shared {}", way.arrow()), fairness(all, *way)));
     view.facts(facts.collect());
     if let Some(why) = &all.ended {
@@ -157,6 +140,28 @@ pub(super) fn together(section: &ThroughputSection, most: usize, view: &mut View
     if more > 0 {
         view.note(Tone::Plain, format!("{more} more PCs are in the details."));
     }
+}
+
+/// The PCs in one direction; no rows where nobody measured it.
+fn at_once(all: &Together, direction: Direction, most: usize) -> Table {
+    let mut table = Table::new(&[direction.arrow(), "address", "alone", "at once"]);
+    for (number, member) in all.members.iter().enumerate().take(most.min(MAX_MEMBERS)) {
+        let own = if u32::try_from(number) == Ok(all.own) { ", this PC" } else { "" };
+        let (alone, together) = (member.alone.of(direction), member.together.of(direction));
+        let failed = if alone.is_some() { "failed" } else { "" };
+        table.rows.push(vec![
+            format!("PC {}{own}", number + 1),
+            member.address.clone(),
+            alone.map(|rate| rate.to_string()).unwrap_or_default(),
+            together.map_or_else(|| failed.to_owned(), |rate| rate.to_string()),
+        ]);
+    }
+    if table.rows.iter().all(|row| row.iter().skip(2).all(String::is_empty)) {
+        return Table::default();
+    }
+    let sum = all.sum(direction).map(|sum| sum.to_string()).unwrap_or_default();
+    table.rows.push(vec!["sum".to_owned(), String::new(), String::new(), sum]);
+    table
 }
 
 /// Whether the first screen has no room for all PCs.

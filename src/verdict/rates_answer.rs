@@ -3,6 +3,7 @@
 use super::limits;
 use super::rank::{self, Answer, State};
 use super::rates_asked;
+use super::rates_compared::capital;
 use super::rates_group::together;
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, udp_wire};
 use super::seen::{Seen, Way};
@@ -83,7 +84,7 @@ fn on_one_machine(seen: &Seen<'_>) -> Verdict {
     let text = if rates.is_empty() {
         let ways: Vec<Direction> = asked(seen).collect();
         let Some(found) = datagrams(seen, &ways).or_else(|| together(seen)) else { return nothing(seen) };
-        let told = found.sentence.split_once(": ").map_or("", |(_, told)| told);
+        let told = found.sentence.split_once(": ").map_or_else(String::new, |(_, told)| capital(told));
         format!("both ends are this one machine. {told} Nothing here is evidence about a cable.")
     } else {
         format!(

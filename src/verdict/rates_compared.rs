@@ -59,7 +59,7 @@ fn answered(seen: &Seen<'_>, open: &Verdict, answer: &str) -> Verdict {
     found
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut signs = text.chars();
     signs.next().map_or_else(String::new, |first| first.to_uppercase().chain(signs).collect())
 }
@@ -97,7 +97,14 @@ fn compared(trials: &[CongestionTrial], direction: Direction) -> Option<String> 
     }
     let all: Vec<String> =
         others.iter().map(|(name, pass)| format!("{} more than {name} ({})", percent(more(pass)), pass.goodput_bps)).collect();
-    Some(format!("{way}: {first} carries most, {}: {}.", best.goodput_bps, all.join(", ")))
+    let unsure = others.iter().any(|(_, pass)| more(pass) < width(best) + width(pass));
+    let unsure = if unsure { " That is no more than the passes themselves vary: a longer time (--time) decides." } else { "" };
+    Some(format!("{way}: {first} carries most, {}: {}.{unsure}", best.goodput_bps, all.join(", ")))
+}
+
+/// Half the confidence interval of a pass, as a share of its rate; nothing where it is not known.
+fn width(pass: &Pass) -> f64 {
+    pass.half_width.filter(|width| width.is_finite()).unwrap_or(0.0)
 }
 
 /// What was asked for and did not run, one sentence for each end that lacks something.
@@ -116,7 +123,14 @@ fn missing(seen: &Seen<'_>, trials: &[CongestionTrial]) -> Vec<String> {
             return None;
         }
         let host = seen.doc.hosts.of(role).measured().and_then(|host| host.tcp.measured());
-        let there = host.map(|tcp| tcp.congestion_available.join(", ")).filter(|list| !list.is_empty());
+        let mut there = host.map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
+        // What ran is there, though perhaps for root alone.
+        for (name, _) in &all {
+            if !there.iter().any(|known| known == name) {
+                there.push((*name).to_owned());
+            }
+        }
+        let there = Some(there.join(", ")).filter(|list| !list.is_empty());
         let there = there.map_or_else(String::new, |list| format!("; it has {list}"));
         Some(format!("The {} could not use {}{there}.", role.title(), names.join(" and ")))
     };

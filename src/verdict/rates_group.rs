@@ -47,15 +47,16 @@ fn shared(seen: &Seen<'_>, all: &Together, direction: Direction) -> Option<(BitR
     Some((sum, found))
 }
 
-/// How evenly they share, in words; nothing where a rate is missing.
+/// How evenly they share, in words: in the direction that is the less even one. Nothing where a rate is missing.
 fn fairness(all: &Together) -> String {
-    let least = Direction::BOTH.into_iter().filter_map(|way| all.fairness(way)).reduce(f64::min);
-    match least {
-        Some(index) if index >= limits::EVEN => format!(", shared evenly (fairness {index:.2}, 1 is even)"),
-        Some(index) if index >= limits::FAIR => format!(", shared fairly evenly (fairness {index:.2}, 1 is even)"),
-        Some(index) => format!(", shared unevenly (fairness {index:.2}, 1 is even)"),
-        None => String::new(),
-    }
+    let known = Direction::BOTH.into_iter().filter_map(|way| Some((way, all.fairness(way)?)));
+    let Some((way, index)) = known.min_by(|a, b| a.1.total_cmp(&b.1)) else { return String::new() };
+    let how = match index {
+        _ if index >= limits::EVEN => "evenly".to_owned(),
+        _ if index >= limits::FAIR => format!("fairly evenly {}", way.arrow()),
+        _ => format!("unevenly {}", way.arrow()),
+    };
+    format!(", shared {how} (fairness {index:.2}, 1 is even)")
 }
 
 /// Several PCs, where this one has no pass of its own.

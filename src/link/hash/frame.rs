@@ -66,8 +66,9 @@ fn address(ip: IpAddr, order: ByteOrder) -> u32 {
 }
 
 fn words(address: Ipv6Addr, order: ByteOrder) -> [u32; 4] {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = address.octets();
-    [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]].map(|word| order.number(word))
+    let mut octets = address.octets().into_iter();
+    let mut next = || octets.next().unwrap_or(0);
+    [(); 4].map(|()| order.number([next(), next(), next(), next()]))
 }
 
 /// The last bytes of both MAC addresses.
@@ -145,6 +146,7 @@ fn old(policy: Policy, frame: &Frame, order: ByteOrder) -> u32 {
 
 /// The tag, and both halves of the own MAC address.
 fn vlan_and_source(frame: &Frame) -> u32 {
-    let [a, b, c, d, e, f] = frame.source_mac.map(u32::from);
-    u32::from(frame.vlan.unwrap_or(0)) ^ (a << 16 | b << 8 | c) ^ (d << 16 | e << 8 | f)
+    let (vendor, device) = frame.source_mac.split_at(3);
+    let number = |half: &[u8]| half.iter().fold(0, |number: u32, byte| number << 8 | u32::from(*byte));
+    u32::from(frame.vlan.unwrap_or(0)) ^ number(vendor) ^ number(device)
 }

@@ -210,7 +210,7 @@ fn the_router_stands_for_all_behind_it() {
 }
 
 fn spread(ports: &[Option<&str>]) -> FlowSpread {
-    let flow = |port: &Option<&str>| PlannedFlow {
+    let flow = |port: Option<&str>| PlannedFlow {
         what: "upload".into(),
         local: ([192, 0, 2, 1], 1).into(),
         remote: ([192, 0, 2, 2], 2).into(),
@@ -220,7 +220,7 @@ fn spread(ports: &[Option<&str>]) -> FlowSpread {
         interface: "bond0".into(),
         policy: "layer3+4".into(),
         ports: vec!["eth0".into(), "eth1".into()],
-        flows: ports.iter().map(flow).collect(),
+        flows: ports.iter().copied().map(flow).collect(),
         flows_for_all: Some(5),
         reachable_ports: 2,
         says: Vec::new(),

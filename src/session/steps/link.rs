@@ -174,7 +174,7 @@ pub fn attach_spreads(session: &mut ClientSession, document: &mut Document) {
     if let Some(links) = document.measurements.link.measured_mut() {
         for (link, spread) in [(&mut links.pc, pc), (&mut links.nas, nas)] {
             if let (Some(link), Some(spread)) = (link.measured_mut(), spread) {
-                link.flows = spread;
+                link.flows = spread.map(Box::new);
             }
         }
     }

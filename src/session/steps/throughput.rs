@@ -280,7 +280,7 @@ pub(super) fn join(
             counters_pc: pc.counters.clone(),
             cpu_nas: nas.cpu.clone(),
             counters_nas: nas.counters.clone(),
-            flows: if plan.direction == Direction::Upload { pc.flows.clone() } else { nas.flows.clone() },
+            flows: if plan.direction == Direction::Upload { pc.flows.clone() } else { nas.flows.clone() }.map(Box::new),
             ..pass
         })
     })

@@ -121,7 +121,7 @@ fn spread(seen: &Seen<'_>, way: &Way<'_>, one_link: BitRate) -> Vec<Hit> {
 
 /// What this end's aggregation foretold for the connections of the run.
 fn foretold<'a>(seen: &Seen<'a>, role: Role) -> Option<&'a FlowSpread> {
-    seen.end(role).link?.flows.measured()
+    seen.end(role).link?.flows.measured().map(AsRef::as_ref)
 }
 
 /// What to do about one connection on one link.

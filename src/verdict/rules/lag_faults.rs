@@ -85,10 +85,9 @@ fn speeds(bond: &Bond) -> Option<String> {
 /// A port's state bits that keep it out; what a silent partner explains is said once, for the whole aggregation.
 fn state(port: &BondPort, silent: bool) -> Option<String> {
     let name = &port.name;
-    if let Some(own) = port.actor_state.filter(|state| *state != 0) {
-        if let Some(fault) = lacp::fault(own) {
-            return Some(format!("{name}: LACP state {own} ({}): {fault}.", lacp::words(own)));
-        }
+    let own = port.actor_state.filter(|state| *state != 0);
+    if let Some((own, fault)) = own.and_then(|own| Some((own, lacp::fault(own)?))) {
+        return Some(format!("{name}: LACP state {own} ({}): {fault}.", lacp::words(own)));
     }
     let theirs = port.partner_state.filter(|state| !silent && *state != 0 && !lacp::healthy(*state))?;
     Some(format!("{name}: the partner's LACP state is {theirs} ({}): it does not take this port in.", lacp::words(theirs)))

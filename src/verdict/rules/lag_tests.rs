@@ -66,11 +66,11 @@ const MB: u64 = 1_000_000;
 #[test]
 fn one_full_port_at_the_sender_is_chance_where_the_policy_looks_at_ports() {
     let mut doc = at_one_link(Some([490 * MB, 9 * MB]), None);
-    doc.link(Role::Pc).flows = Outcome::Measured(spread_of(Some(17)));
+    doc.link(Role::Pc).flows = Outcome::Measured(Box::new(spread_of(Some(17))));
     let multi = doc.tcp().upload.multi.measured_mut().expect("a pass");
     let sent = |port: &str, bytes| PortBytes { port: port.into(), bytes, predicted: bytes };
     let check = FlowCheck { interface: "bond0".into(), sent: vec![sent("eth0", 490 * MB)], agrees: Outcome::Measured(true) };
-    multi.flows = Outcome::Measured(check);
+    multi.flows = Outcome::Measured(Box::new(check));
     let hit = uneven(&doc).expect("a hit");
     assert!(hit.title.as_deref().is_some_and(|title| title.contains("happened to fall on one link")), "{:?}", hit.title);
     assert!(hit.evidence.iter().any(|line| line.contains("eth0") && line.contains("98 %")), "{:?}", hit.evidence);
