@@ -374,15 +374,30 @@ fn emulated(look: &Look) {
     }
 }
 
-/// Frames that a cable damaged during a test, and the port that linked below what it can.
+/// Frames that a cable damages and a cable that comes loose, while weaklink looks; and a port that linked below what it can.
 fn damaged(said: &Said) {
-    let report: Document = serde_json::from_str(said.part("throughput")).unwrap();
-    let throughput = report.measurements.throughput.measured().unwrap();
-    let pass = throughput.upload.best().unwrap();
+    let report = |part: &str| -> Document { serde_json::from_str(said.part(part)).unwrap() };
+    let found = |report: &Document, code: &str| -> String {
+        let findings = report.findings.iter().filter(|finding| finding.code.to_string() == code);
+        findings.flat_map(|finding| finding.evidence.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let still = report("ports weaklink");
+    let below = found(&still, "network.link-below-capability");
+    for (port, named) in [("lab0 ", true), ("lab2 ", true), ("lab4 ", true), ("lab6 ", false), ("lab8 ", false), ("eth", false)] {
+        assert_eq!(below.contains(port), named, "{port}: {below}");
+    }
+    assert!(found(&still, "network.half-duplex").contains("lab2"), "{:?}", still.findings);
+    // What was counted before says nothing of the cable as it is.
+    assert_eq!(found(&still, "network.cable-errors"), "");
+
+    let watched = report("watched");
+    assert!(found(&watched, "network.cable-errors").contains("lab4"), "{:?}", watched.findings);
+    assert!(found(&watched, "network.link-unstable").contains("lab8"), "{:?}", watched.findings);
+
+    let loaded = report("throughput");
+    let pass = loaded.measurements.throughput.measured().unwrap().upload.best().unwrap();
     let grown = pass.counters_nas.measured().and_then(|counters| counters.get("lab1")?.get("rx_crc_errors"));
     assert!(grown.is_some_and(|grown| grown > 0), "{grown:?}");
-    let codes: Vec<String> = report.findings.iter().map(|finding| finding.code.to_string()).collect();
-    for expected in ["network.cable-errors", "network.link-below-capability"] {
-        assert!(codes.iter().any(|code| code == expected), "{codes:?}");
-    }
+    assert!(found(&loaded, "network.cable-errors").contains("lab1"), "{:?}", loaded.findings);
+    assert!(found(&loaded, "network.link-below-capability").contains("lab0"), "{:?}", loaded.findings);
 }

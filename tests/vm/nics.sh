@@ -34,6 +34,24 @@ ready() { [ "$(cat /sys/class/net/eth*/carrier | grep -c 1)" = 3 ]; }
 await 300 ready
 look ports all "k a g c l"
 
+# A look that lasts, while one cable comes loose and another damages frames.
+(
+    frames=0
+    while :; do
+        frames=$((frames + 40))
+        echo crc=$frames >/sys/kernel/debug/labnic/lab4
+        for state in off on; do
+            echo carrier=$state >/sys/kernel/debug/labnic/lab8
+            usleep 150000
+        done
+    done
+) &
+cable=$!
+part watched
+weaklink link --watch 3 --json
+say "watched: $?"
+kill $cable
+
 # A test over the port that links below what it can, while the cable damages frames.
 for host in pc nas; do
     ip netns add $host
@@ -48,6 +66,7 @@ ip -n nas addr add 10.77.0.2/24 dev lab1
 ip netns exec nas weaklink serve --code-file /tmp/code >&2 &
 agent=$!
 await 300 test -s /tmp/code
+# As long as it runs: the test tells of what grew during its passes.
 (
     frames=0
     while :; do
