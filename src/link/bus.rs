@@ -133,7 +133,7 @@ pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind, driver:
         return Outcome::skipped(format!("{name} hangs on no bus that the kernel shows ({path} leads nowhere)"));
     };
     if interface == InterfaceKind::VirtualMachine {
-        let description = format!("{}: no bus limits it, the host's card and CPU do", virtual_card(&kind, driver));
+        let description = format!("{}: no bus limits it", virtual_card(&kind, driver));
         return Outcome::Measured(Bus { kind, rate_bps: None, max_rate_bps: None, description, way: Vec::new() });
     }
     let old = tree.read("/proc/sys/kernel/osrelease").is_ok_and(|release| is_before_files(&release));
@@ -167,17 +167,17 @@ const IN_CHIP: [&str; 5] = ["platform", "amba", "of_platform", "fsl-mc", "soc"];
 /// What a port of a virtual machine is.
 fn virtual_card(bus: &str, driver: Option<&str>) -> String {
     let card = match driver {
-        Some("virtio_net") => "virtio, the card that KVM and QEMU make up",
-        Some("vmxnet3" | "vmxnet") => "vmxnet3, the card that VMware makes up",
-        Some("hv_netvsc" | "netvsc") => "hv_netvsc, the card that Hyper-V makes up",
-        Some("vif" | "xen_netfront" | "xen-netfront") => "the card that Xen makes up",
-        Some("ena") => "ENA, the card that Amazon's cloud makes up",
-        Some("gve" | "gvnic") => "gVNIC, the card that Google's cloud makes up",
-        Some("ibmveth") => "the card that IBM's hypervisor makes up",
-        Some(other) => return format!("{bus} (virtual machine), a card that the hypervisor imitates for the driver {other}"),
-        None => return format!("{bus} (virtual machine)"),
+        Some("virtio_net") => "virtio (KVM, QEMU)",
+        Some("vmxnet3" | "vmxnet") => "vmxnet3 (VMware)",
+        Some("hv_netvsc" | "netvsc") => "hv_netvsc (Hyper-V)",
+        Some("vif" | "xen_netfront" | "xen-netfront") => "netfront (Xen)",
+        Some("ena") => "ENA (Amazon's cloud)",
+        Some("gve" | "gvnic") => "gVNIC (Google's cloud)",
+        Some("ibmveth") => "ibmveth (IBM's hypervisor)",
+        Some(other) => return format!("a card for {other}, imitated by the hypervisor"),
+        None => return format!("a card on {bus}, made up by the hypervisor"),
     };
-    format!("{bus} (virtual machine), {card}")
+    format!("{card}, made up by the hypervisor")
 }
 
 fn mbit(rate: BitRate) -> String {
@@ -235,11 +235,11 @@ mod tests {
             (Some("vif"), "Xen"),
             (Some("ena"), "Amazon"),
             (Some("gve"), "Google"),
-            (Some("e1000"), "imitates for the driver e1000"),
-            (None, "(virtual machine)"),
+            (Some("e1000"), "a card for e1000, imitated"),
+            (None, "a card on pci"),
         ] {
             let words = virtual_card("pci", driver);
-            assert!(words.starts_with("pci") && words.contains(word), "{words}");
+            assert!(words.contains(word) && words.contains("hypervisor"), "{words}");
         }
     }
 

@@ -129,6 +129,7 @@ fn nic_facts(nic: &Nic) -> Vec<(String, String)> {
                 )
             }),
         ),
+        ("modes left out", nic.modes_doubt.clone()),
         ("connector", told(&nic.port, |port| port_word(*port).to_owned())),
         ("pairs", told(&nic.mdi, |mdi| if *mdi == Mdi::Crossed { "crossed (MDI-X)" } else { "straight (MDI)" }.to_owned())),
         ("no link because", told(&nic.no_link_because, Clone::clone)),

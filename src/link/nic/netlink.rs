@@ -122,7 +122,7 @@ pub(super) struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
     /// The attributes inside a nest.
-    #[cfg(test)]
+    #[cfg(all(test, target_os = "linux", not(feature = "portable")))]
     pub(super) const fn of_nest(nest: &'a [u8]) -> Self {
         Self(nest)
     }

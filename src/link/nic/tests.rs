@@ -632,24 +632,9 @@ const WAYS: [(&str, &str, Option<u64>, &[&str]); 12] = [
         None,
         &[],
     ),
-    (
-        "hv_netvsc.tree",
-        "vmbus (virtual machine), hv_netvsc, the card that Hyper-V makes up: no bus limits it, the host's card and CPU do",
-        None,
-        &[],
-    ),
-    (
-        "vmxnet3.tree",
-        "pci (virtual machine), vmxnet3, the card that VMware makes up: no bus limits it, the host's card and CPU do",
-        None,
-        &[],
-    ),
-    (
-        "virtio.tree",
-        "virtio (virtual machine), virtio, the card that KVM and QEMU make up: no bus limits it, the host's card and CPU do",
-        None,
-        &[],
-    ),
+    ("hv_netvsc.tree", "hv_netvsc (Hyper-V), made up by the hypervisor: no bus limits it", None, &[]),
+    ("vmxnet3.tree", "vmxnet3 (VMware), made up by the hypervisor: no bus limits it", None, &[]),
+    ("virtio.tree", "virtio (KVM, QEMU), made up by the hypervisor: no bus limits it", None, &[]),
 ];
 
 #[test]
