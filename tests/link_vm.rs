@@ -31,7 +31,7 @@ use told::Told;
 const PART: &str = "WEAKLINK_VM_PART";
 
 /// Longer than any script takes, on a machine that does much else.
-const PATIENCE: &str = "240";
+const PATIENCE: &str = "600";
 
 /// Programs that setup and run need, and the package of each.
 const PROGRAMS: [(&str, &str); 8] = [

@@ -36,8 +36,8 @@ pass "balance-xor vlan+srcmac" 20 21 22 23 24 25 26 27
 
 for policy in layer2+3 layer3+4; do
     hosts 3 pc nas
-    ADDRESS=02:00:00:00:00:10 bond pc "p1 p2 p3" 802.3ad lacp_rate fast xmit_hash_policy $policy
-    ADDRESS=02:00:00:00:00:20 bond nas "p1 p2 p3" 802.3ad lacp_rate fast xmit_hash_policy $policy
+    ADDRESS=02:00:00:00:00:10 bond pc "p1 p2 p3" 802.3ad xmit_hash_policy $policy
+    ADDRESS=02:00:00:00:00:20 bond nas "p1 p2 p3" 802.3ad xmit_hash_policy $policy
     await 600 in_step pc 3
     pass "802.3ad $policy" 20
 done

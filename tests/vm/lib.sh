@@ -62,9 +62,10 @@ carrier() { # HOST PORTS
     [ "$(ip netns exec "$1" grep -A1 'Slave Interface' /proc/net/bonding/bond0 | grep -c 'MII Status: up')" = "$2" ]
 }
 
-# Whether LACP is settled at so many ports, at both ends: active, short timeout, aggregated, in step, collecting, distributing.
+# Whether LACP is settled at so many ports, at both ends: active, aggregated, in step, collecting, distributing, and 2 where the
+# rate is fast.
 in_step() { # HOST PORTS
-    [ "$(ip netns exec "$1" grep -c 'port state: 63$' /proc/net/bonding/bond0)" = $((2 * $2)) ]
+    [ "$(ip netns exec "$1" grep -cE 'port state: 6[13]$' /proc/net/bonding/bond0)" = $((2 * $2)) ]
 }
 
 # In a host (a namespace), or the machine itself where that is called `all`. One entry for many commands: each costs 0.1 s.

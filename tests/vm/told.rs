@@ -39,6 +39,7 @@ impl Compare<'_> {
     }
 
     /// The same of a fact that may be missing at both.
+    #[expect(clippy::needless_pass_by_value, reason = "the tool's word is made for this call")]
     pub(super) fn fact<T: PartialEq + std::fmt::Debug + Clone>(
         &mut self,
         what: &str,
