@@ -28,6 +28,19 @@ const VIRTUAL: [&str; 12] = [
 /// PCI subsystem vendors of network cards that are emulated: QEMU (Red Hat), VMware, Parallels, VirtualBox (Oracle).
 const EMULATED: [&str; 4] = ["0x1af4", "0x15ad", "0x1ab8", "0x80ee"];
 
+/// Intel's cards that QEMU imitates without a subsystem vendor of its own (its devices e1000e and igb): 82574L and 82576.
+const IMITATED: [&str; 2] = ["0x10d3", "0x10c9"];
+
+/// Whether a card is QEMU's imitation of one of Intel's: on a machine that is virtual itself (the processor's flag), with the
+/// subsystem 8086:0000 that QEMU gives. Boards with the real chip have that number too, but they are no virtual machines.
+fn imitated(tree: &Tree, file: impl Fn(&str) -> String) -> bool {
+    let is = |part: &str, words: &[&str]| tree.read(&file(part)).is_ok_and(|word| words.contains(&word.as_str()));
+    is("device/subsystem_vendor", &["0x8086"])
+        && is("device/subsystem_device", &["0x0000"])
+        && is("device/device", &IMITATED)
+        && tree.read("/proc/cpuinfo").is_ok_and(|text| text.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
 /// The kind that the kernel's own word names (`IFLA_INFO_KIND`); none for a word that says nothing about it.
 fn of_word(word: &str) -> Option<Kind> {
     Some(match word {
@@ -89,7 +102,8 @@ pub(super) fn recognise(tree: &Tree, name: &str, row: Option<&LinkRow>, driver: 
     }
     if tree.has(&file("device")) {
         let maker = tree.read(&file("device/subsystem_vendor")).unwrap_or_default();
-        return if EMULATED.contains(&maker.as_str()) { Kind::VirtualMachine } else { Kind::Physical };
+        let emulated = EMULATED.contains(&maker.as_str()) || imitated(tree, file);
+        return if emulated { Kind::VirtualMachine } else { Kind::Physical };
     }
     Kind::Unknown
 }
@@ -124,5 +138,27 @@ mod tests {
         }
         let lo = LinkRow { loopback: true, ..LinkRow::default() };
         assert_eq!(recognise(&tree, "lo", Some(&lo), None), Kind::Loopback);
+    }
+
+    #[test]
+    fn an_intel_card_that_qemu_imitates_is_no_port_with_a_cable() {
+        for (device, subsystem, flags, kind) in [
+            ("0x10d3", "0x0000", "fpu hypervisor sse", Kind::VirtualMachine),
+            ("0x10d3", "0x0000", "fpu sse", Kind::Physical),
+            ("0x10d3", "0xa01f", "fpu hypervisor sse", Kind::Physical),
+            ("0x15f3", "0x0000", "fpu hypervisor sse", Kind::Physical),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let write = |path: &str, text: &str| {
+                let path = dir.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            };
+            write("proc/cpuinfo", &format!("flags\t\t: {flags}\n"));
+            for (file, text) in [("subsystem_vendor", "0x8086"), ("subsystem_device", subsystem), ("device", device)] {
+                write(&format!("sys/class/net/eth0/device/{file}"), &format!("{text}\n"));
+            }
+            assert_eq!(recognise(&Tree::new(dir.path()), "eth0", None, None), kind, "{device} {subsystem} {flags}");
+        }
     }
 }
