@@ -69,6 +69,9 @@ impl RungPlan {
     }
 }
 
+/// The name of the fact that holds the address of a lane's server.
+pub const SERVER_ADDRESS: &str = "server_address";
+
 /// A fact, shortly written.
 pub(super) fn fact(name: &str, value: impl Into<String>, source: Source) -> LaneFact {
     LaneFact { name: name.to_owned(), value: value.into(), source }

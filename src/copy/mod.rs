@@ -22,7 +22,7 @@ pub mod ssh;
 
 pub use crate::sys::Progress;
 pub use fileset::CopySpec;
-pub use lane::{LaneDriver, Opened, RungPlan};
+pub use lane::{LaneDriver, Opened, RungPlan, SERVER_ADDRESS};
 
 pub use mounted::Mounted;
 pub use raw::{RawEnd, RawSpec, Sink, Source, receive, send};

@@ -1,8 +1,9 @@
 //! What is mounted where, and by which protocol. Pure: text in, facts out.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::lane::fact;
+use super::lane::{SERVER_ADDRESS, fact};
 use crate::model::copy::LaneFact;
 use crate::model::outcome::Source;
 
@@ -150,6 +151,9 @@ pub fn describe(mount: &Mount) -> Described {
     };
     let mut all = vec![fact("fs_type", mount.fs_type.as_str(), Source::Procfs), fact("network", reach.word(), Source::Procfs)];
     all.extend(facts);
+    // The kernel's clients of SMB and NFS name the address that they are connected to.
+    let server = mount.option("addr").and_then(|addr| addr.split('%').next()?.parse::<IpAddr>().ok());
+    all.extend(server.map(|server| fact(SERVER_ADDRESS, server.to_string(), Source::Procfs)));
     Described { protocol, reach, facts: all }
 }
 

@@ -11,7 +11,7 @@ use super::scratch::RemoteScratch;
 use super::target::Target;
 use super::transfer::{Onto, Transfer};
 use crate::copy::fileset::{CopySpec, LARGE_NAME, SMALL_MAX, small_name, small_offset, small_sizes};
-use crate::copy::lane::{LaneDriver, Opened, RungPlan, STOPPED, fact};
+use crate::copy::lane::{LaneDriver, Opened, RungPlan, SERVER_ADDRESS, STOPPED, fact};
 use crate::copy::series::{Checker, RateOf, Series, per_file};
 use crate::model::copy::{Copied, FileSet, LaneFact, LaneKind, Place};
 use crate::model::outcome::Source;
@@ -318,8 +318,13 @@ impl LaneDriver for Ssh {
     }
 
     fn facts(&self) -> Vec<LaneFact> {
-        let negotiated = self.link.as_ref().map(|link| link.main.trace().facts()).unwrap_or_default();
-        negotiated.into_iter().chain(self.facts.iter().cloned()).collect()
+        let told = self.link.as_ref().map(|link| {
+            let trace = link.main.trace();
+            (trace.facts(), trace.peer)
+        });
+        let (negotiated, peer) = told.unwrap_or_default();
+        let server = peer.map(|peer| fact(SERVER_ADDRESS, peer.to_string(), Source::Program));
+        negotiated.into_iter().chain(self.facts.iter().cloned()).chain(server).collect()
     }
 
     fn child_pids(&self) -> Vec<u32> {

@@ -1,14 +1,17 @@
 //! Copies: the raw lane between both ends, then each lane that the user named.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::copy::{CopySpec, LaneDriver, Mounted, Progress, RawEnd, RawSpec, RungPlan, Sink, Source, receive, send};
-use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneKind, Place, Rung};
+use crate::copy::{
+    CopySpec, LaneDriver, Mounted, Progress, RawEnd, RawSpec, RungPlan, SERVER_ADDRESS, Sink, Source, receive, send,
+};
+use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneFact, LaneKind, Place, Rung};
 use crate::model::host::Direction;
-use crate::model::outcome::Outcome;
-use crate::session::around::Bracket;
+use crate::model::outcome::{Outcome, Source as Said};
+use crate::session::around::{Bracket, tree};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Step, Watch};
@@ -333,12 +336,30 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
         lane.rungs.push(rung(plan, result));
     }
     lane.facts = driver.facts();
+    let server = lane.fact(SERVER_ADDRESS).and_then(|address| address.parse().ok());
+    if let Some(server) = server {
+        lane.facts.extend(blocking(move || way_to(server)).await);
+    }
     blocking(move || {
         driver.close();
         drop(driver);
     })
     .await;
     Ok(lane)
+}
+
+/// By which interface a lane's own connection goes: it may be another than that of the rest of the run.
+fn way_to(server: IpAddr) -> Vec<LaneFact> {
+    let link = match crate::link::local_addr_towards(server) {
+        Ok(local) => crate::link::collect(local, server, &tree()),
+        Err(_) => return Vec::new(),
+    };
+    let Some((link, top)) = link.measured().and_then(|link| Some((link, link.top()?))) else { return Vec::new() };
+    let fact = |name: &str, value: String| LaneFact { name: name.to_owned(), value, source: Said::Rtnetlink };
+    let kind = serde_json::to_value(top.kind).ok().and_then(|kind| Some(kind.as_str()?.to_owned()));
+    let mut facts = vec![fact("interface", top.name.clone()), fact("own_address", link.local.to_string())];
+    facts.extend(kind.map(|kind| fact("interface_kind", kind)));
+    facts
 }
 
 const fn rung(plan: RungPlan, result: Outcome<Copied>) -> Rung {

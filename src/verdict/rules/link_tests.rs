@@ -2,12 +2,13 @@
 
 use super::super::judge;
 use super::super::scenario::*;
+use crate::model::copy::LaneKind;
 use crate::model::document::Measurements;
 use crate::model::finding::{Severity, Status};
 use crate::model::link::{Duplex, HostAddress, InterfaceKind, Watched};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::model::plan::Scope;
-use crate::model::{Document, Role};
+use crate::model::{Direction, Document, Role};
 use crate::units::Elapsed;
 
 use Role::{Nas, Pc};
@@ -166,5 +167,24 @@ fn damaged_frames_that_grow_while_watched_are_a_fault() {
         section.watched = Outcome::Measured(Watched { elapsed_us: Elapsed(5_000_000), pc, nas });
         let verdict = judge(&doc).verdict;
         assert_eq!(verdict.code.to_string(), "network.cable-errors", "{scope:?}: {}", verdict.sentence);
+    }
+}
+
+#[test]
+fn a_share_that_is_mounted_by_a_vpn_is_slow_for_that_reason() {
+    for (interface, kind, mb, code) in [
+        ("tailscale0", "tunnel", 20.0, "network.lane-takes-another-way"),
+        ("eth0", "physical", 110.0, "none.at-line-rate"),
+        ("eth1", "physical", 112.0, "none.at-line-rate"),
+    ] {
+        let mut doc = healthy(1_000);
+        doc.lane(LaneKind::Raw, "raw tcp", &[]).rungs = vec![plain(Direction::Upload, 115.0), plain(Direction::Download, 115.0)];
+        let facts = [("server_address", "100.64.0.5"), ("interface", interface), ("interface_kind", kind)];
+        doc.lane(LaneKind::Mounted, "smb 3.1.1", &facts).rungs =
+            vec![plain(Direction::Upload, mb), plain(Direction::Download, mb)];
+        let judgement = judge(&doc);
+        assert_eq!(judgement.verdict.code.to_string(), code, "{interface}: {}", judgement.verdict.sentence);
+        let told = judgement.findings.iter().any(|finding| finding.code.to_string() == "network.lane-takes-another-way");
+        assert_eq!(told, interface != "eth0", "{interface}");
     }
 }

@@ -203,6 +203,7 @@ const RULES: &[&[Rule]] = &[
     super::ssh::RULES,
     super::server_core::RULES,
     super::file_protocol::RULES,
+    super::lane_route::RULES,
     super::lane_slower::RULES,
     super::small_files::RULES,
     super::outcomes::RULES,

@@ -22,6 +22,7 @@ mod jumbo;
 mod lag;
 mod lag_faults;
 mod lag_ports;
+mod lane_route;
 mod lane_slower;
 mod link_capability;
 mod link_outcomes;
