@@ -56,7 +56,8 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
         // All of them follow, each once: in a section of their own, or as the end of a report of one screen.
         return;
     }
-    let mut items: Vec<_> = document.findings.iter().take(FIRST_FINDINGS).map(one_liner).collect();
+    let mut items: Vec<_> =
+        document.findings.iter().take(FIRST_FINDINGS).map(|finding| one_liner(finding, document.plan.scope)).collect();
     if let (Some(item), true) = (items.first_mut(), document.plan.scope.is_mtu()) {
         // Which of the ways is the better one nobody but the reader knows.
         let advice = mending(document, FIRST_ADVICE).into_iter().skip(1);
@@ -76,7 +77,11 @@ pub(super) fn every_finding(document: &Document, view: &mut View) {
         // The answer has told what shows the fault that it names.
         let named = advice.is_some() && document.verdict.as_ref().is_some_and(|verdict| verdict.code == finding.code);
         let lines = finding.evidence.first().filter(|_| !named).into_iter().chain(advice);
-        Item { lines: lines.map(|text| (String::new(), text.clone())).collect(), most: FIRST_LINES, ..one_liner(finding) }
+        Item {
+            lines: lines.map(|text| (String::new(), text.clone())).collect(),
+            most: FIRST_LINES,
+            ..one_liner(finding, document.plan.scope)
+        }
     };
     view.items(document.findings.iter().map(item).collect());
 }
@@ -285,9 +290,11 @@ fn directions(direction: Option<Direction>) -> String {
 }
 
 /// The code and whom it touches.
-fn head(finding: &Finding) -> String {
-    let mut parts = vec![finding.code.to_string(), finding.r#where.title().to_owned()];
-    parts.push(directions(finding.direction));
+fn head(finding: &Finding, scope: Scope) -> String {
+    let mut parts = vec![finding.code.to_string()];
+    // Of one host's ports nothing is at a PC or a NAS, and a port has no direction.
+    parts.extend((scope != Scope::LinkOfHost).then(|| finding.r#where.title().to_owned()));
+    parts.extend((!scope.is_link() || finding.direction.is_some()).then(|| directions(finding.direction)));
     parts.extend(finding.lane.map(|lane| format!("lane {}", lane.word())));
     parts.join(" · ")
 }
@@ -306,7 +313,7 @@ fn gain_words(gain: &Gain) -> Option<String> {
 }
 
 /// What is to be done about a fault, or what was seen.
-fn one_liner(finding: &Finding) -> Item {
+fn one_liner(finding: &Finding, scope: Scope) -> Item {
     let (said, most) = match finding.severity {
         Severity::Info => (finding.evidence.first(), 1),
         Severity::Warning | Severity::Critical => (finding.advice.first().or(finding.evidence.first()), usize::MAX),
@@ -314,7 +321,7 @@ fn one_liner(finding: &Finding) -> Item {
     Item {
         tone: tone(finding.severity),
         mark: word(finding.severity).to_owned(),
-        head: head(finding),
+        head: head(finding, scope),
         lines: said.map(|text| (String::new(), text.clone())).into_iter().collect(),
         most,
     }
@@ -328,7 +335,7 @@ pub(super) fn details(document: &Document, view: &mut View) {
             let mut lines: Vec<_> = finding.evidence.iter().map(|text| ("evidence".to_owned(), text.clone())).collect();
             lines.extend(finding.advice.iter().map(|text| ("advice".to_owned(), text.clone())));
             lines.extend(finding.gain.as_ref().and_then(gain_words).map(|text| ("gain".to_owned(), text)));
-            Item { lines, most: usize::MAX, ..one_liner(finding) }
+            Item { lines, most: usize::MAX, ..one_liner(finding, document.plan.scope) }
         };
         view.items(document.findings.iter().map(item).collect());
         view.note(Tone::Plain, "`weaklink explain CODE` says what a code means, how it is detected and how to mend it.");

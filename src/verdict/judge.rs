@@ -44,6 +44,9 @@ pub(super) fn code(text: &str) -> Code {
 
 fn decide(seen: &Seen<'_>, hits: &[Hit], answers: &[Answer; 2]) -> (Verdict, Option<usize>) {
     if seen.doc.plan.scope.is_link() {
+        if let Some(found) = rank::impossible(seen) {
+            return (sentence::impossible(seen, found), None);
+        }
         return match link_answer::chosen(hits) {
             Some(at) => (fault(seen, &hits[at], answers), Some(at)),
             None => (link_answer::answer(seen), None),
@@ -162,6 +165,7 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
         }
         (None, None) => None,
     });
+    let hole = hit.code == "network.mtu-black-hole";
     let confidence = match hit.kinds {
         _ if hit.weight < 0.6 => Confidence::Low,
         0 | 1 => Confidence::Medium,
@@ -176,7 +180,7 @@ fn fault(seen: &Seen<'_>, hit: &Hit, answers: &[Answer; 2]) -> Verdict {
         lane: None,
         rate_bps: rate,
         confidence,
-        sentence: sentence::fault(seen, hit, slowest.map(|(rate, _)| rate).filter(|_| fits.is_none())),
+        sentence: sentence::fault(seen, hit, slowest.map(|(rate, _)| rate).filter(|_| hole && fits.is_none())),
         next,
         ruled_out: sentence::ruled_out(seen, &[], answers, hit.code),
         code,

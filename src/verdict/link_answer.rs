@@ -10,8 +10,8 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
 use crate::model::{Document, Role};
 
-/// More ports than this are not judged one by one.
-const MOST: usize = 16;
+/// More ports than this are not judged one by one; no collection lists as many.
+const MOST: usize = 64;
 
 /// The hits of a document about links: where all ports of a host are meant, those of each port by itself.
 pub(super) fn hits(document: &Document) -> Vec<Hit> {
@@ -19,46 +19,67 @@ pub(super) fn hits(document: &Document) -> Vec<Hit> {
         return check_all(&Seen::new(document));
     }
     let mut hits: Vec<Hit> = ports(document).iter().flat_map(|part| check_all(&Seen::new(part))).collect();
-    for text in hits.iter_mut().flat_map(|hit| hit.evidence.iter_mut().chain(&mut hit.advice)) {
-        *text = text.replace("The PC's", "This host's").replace("the PC's", "this host's").replace("At the PC", "At this host");
+    for hit in &mut hits {
+        for text in hit.evidence.iter_mut().chain(&mut hit.advice).chain(&mut hit.title) {
+            *text = of_this_host(text);
+        }
     }
     hits
 }
 
+/// The same sentence where no other host is meant, so that this one is not the PC of anything.
+fn of_this_host(text: &str) -> String {
+    let words = [
+        ("The PC's", "This host's"),
+        ("The PC ", "This host "),
+        ("the PC's", "this host's"),
+        ("the PC", "this host"),
+        ("At the PC", "At this host"),
+    ];
+    words.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
 /// The document once for each port or aggregation, as if it were the only one.
 fn ports(document: &Document) -> Vec<Document> {
-    let Some(host) = document.measurements.link.measured().and_then(|links| links.pc.measured()) else { return Vec::new() };
+    let section = document.measurements.link.measured();
+    let Some(host) = section.and_then(|links| links.pc.measured()) else { return Vec::new() };
+    let moved = |name: &str| {
+        let watched = section.and_then(|links| links.watched.measured()).and_then(|watched| watched.pc.measured());
+        watched.and_then(|all| all.get(name)).is_some_and(|counters| !counters.0.is_empty())
+    };
     let alone = |stack: Vec<Interface>| {
         let names: Vec<String> = stack.iter().map(|interface| interface.name.clone()).collect();
         let mut part = document.clone();
+        // A speed that was stated is that of a way to a host, and none was named.
+        part.plan.stated_pc_bps = None;
         if let Some(section) = part.measurements.link.measured_mut() {
             if let Some(watched) = section.watched.measured_mut()
                 && let Some(counters) = watched.pc.measured_mut()
             {
                 counters.retain(|name, _| names.contains(name));
             }
-            section.pc = Outcome::Measured(HostLink { stack, ..host.clone() });
+            section.pc = Outcome::Measured(HostLink { stack, stated_speed_bps: None, ..host.clone() });
         }
         part
     };
-    groups(host).into_iter().take(MOST).map(alone).collect()
+    groups(host, moved).into_iter().take(MOST).map(alone).collect()
 }
 
-/// The stacks that carry traffic by themselves: an aggregation with its ports, every other port with a link.
-fn groups(host: &HostLink) -> Vec<Vec<Interface>> {
+/// The stacks that carry traffic by themselves: an aggregation with its ports, every other port that has a link, or had one while it
+/// was watched.
+fn groups(host: &HostLink, moved: impl Fn(&str) -> bool) -> Vec<Vec<Interface>> {
     let mut groups: Vec<Vec<Interface>> = Vec::new();
     let mut taken: Vec<&str> = Vec::new();
-    for bonded in host.stack.iter().filter(|interface| interface.bond.is_some()) {
-        let ports = bonded.bond.iter().flat_map(|bond| &bond.ports);
+    for bonded in host.stack.iter().filter(|interface| interface.bond.is_some()).take(MOST) {
+        let ports = bonded.bond.iter().flat_map(|bond| &bond.ports).take(MOST);
         let below: Vec<&Interface> =
-            ports.filter_map(|port| host.stack.iter().find(|interface| interface.name == port.name)).collect();
+            ports.filter_map(|port| host.stack.iter().find(|it| it.name == port.name && it.name != bonded.name)).collect();
         taken.extend(below.iter().map(|interface| interface.name.as_str()));
         groups.push(std::iter::once(bonded).chain(below).cloned().collect());
     }
     let linked = |interface: &&Interface| {
-        interface.kind == InterfaceKind::Physical
-            && interface.carrier.measured() != Some(&false)
-            && !taken.contains(&interface.name.as_str())
+        let up = interface.carrier.measured() != Some(&false) || moved(&interface.name);
+        interface.kind == InterfaceKind::Physical && up && !taken.contains(&interface.name.as_str())
     };
     groups.extend(host.stack.iter().filter(linked).map(|interface| vec![interface.clone()]));
     groups
@@ -100,22 +121,35 @@ fn of_host(section: &LinkSection) -> Verdict {
     let Some(host) = section.pc.measured() else {
         return unknown(&format!("this host's ports could not be looked at: {}.", section.pc.why().unwrap_or_default()));
     };
-    let told: Vec<String> = groups(host).iter().filter_map(|stack| words(stack)).collect();
+    let groups = groups(host, |_| false);
+    let told: Vec<String> = groups.iter().filter_map(|stack| words(stack)).collect();
     if told.is_empty() {
         return unknown(
             "no port of this host with a cable in it tells its speed (a virtual machine or a container shows no cable; on the machine around it, it does).",
         );
     }
+    let all = groups.iter().all(|stack| sure(stack));
     let count = told.len();
     let shown = told.into_iter().take(4).collect::<Vec<_>>().join("; ");
     let more = if count > 4 { format!("; and {} more", count - 4) } else { String::new() };
-    healthy(Confidence::High, &format!("{shown}{more}. Nothing that this host knows holds its ports back."))
+    let doubt = if all { "" } else { " What some of them could do at best their drivers do not tell." };
+    let confidence = if all { Confidence::High } else { Confidence::Medium };
+    healthy(confidence, &format!("{shown}{more}. Nothing that this host knows holds its ports back.{doubt}"))
+}
+
+/// Whether the ports of a stack tell what they can do, so that a speed below it would show.
+fn sure(stack: &[Interface]) -> bool {
+    let told = |port: &Interface| port.modes.measured().is_some_and(|modes| !modes.supported_bps.is_empty());
+    stack.iter().filter(|interface| interface.kind == InterfaceKind::Physical).all(told)
 }
 
 /// A port or aggregation in words, where it tells a speed.
 fn words(stack: &[Interface]) -> Option<String> {
     let top = stack.first()?;
     let speed = top.speed_bps.measured().filter(|_| !top.kind.speed_is_no_evidence())?.value;
+    if speed.0 == 0 || top.carrier.measured() == Some(&false) {
+        return None;
+    }
     let what = match &top.bond {
         Some(bond) => format!(" ({}, {} ports)", bond.mode, bond.ports.len()),
         None => String::new(),
@@ -125,35 +159,48 @@ fn words(stack: &[Interface]) -> Option<String> {
 
 /// The way from one host to the other.
 fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
-    let whole = seen.doc.plan.scope == Scope::Link;
     let told: Vec<String> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| end(seen, role)).collect();
-    let reached = seen.ways.iter().filter_map(super::seen::Way::rate).max();
-    let wire = seen.line.map(|line| super::ideal::wire_ceiling(line, seen.mtu, seen.ip));
-    let carried = reached.map(|rate| format!(" Under load {rate} of TCP passed.")).unwrap_or_default();
+    let carried = carried(seen);
     if told.is_empty() {
         let why = [&section.pc, &section.nas].into_iter().find_map(|link| link.why());
         let why = why.filter(|_| section.pc.measured().is_none()).map(|why| format!(" ({why})")).unwrap_or_default();
-        return unknown(&format!(
-            "no port on the way tells the speed of a cable{why}.{carried} State what you know with --link-speed, or run `weaklink throughput`, which reads a line's speed off its plateau."
-        ));
+        let advice = if seen.local() {
+            ""
+        } else {
+            " State what you know with --link-speed, or run `weaklink throughput`, which reads a line's speed off its plateau."
+        };
+        return unknown(&format!("no port on the way tells the speed of a cable{why}.{carried}{advice}"));
     }
-    let both = told.len() == 2;
-    let line = match (seen.line.filter(|_| both && !seen.inferred), wire) {
+    let both = told.len() == 2 && !seen.inferred;
+    let wire = seen.line.filter(|_| both).map(|line| super::ideal::wire_ceiling(line, seen.mtu, seen.ip));
+    let line = match (seen.line, wire) {
         (Some(line), Some(wire)) => format!(" The line carries {line}: at most {wire} = {} of TCP.", wire.bytes()),
         _ => String::new(),
     };
-    // A hop between the two is seen under load only.
-    let slow = reached.zip(wire).is_some_and(|(rate, wire)| rate.as_f64() < limits::NEAR_LINE_RATE * wire.as_f64());
-    let doubt = if slow {
-        " That is less than the ports carry: `weaklink throughput` or `weaklink run` tells why."
-    } else if whole && reached.is_none() {
+    // A hop between the two is seen under load only, and each way by itself.
+    let least = seen.ways.iter().filter_map(super::seen::Way::rate).min();
+    let slow = least.zip(wire).is_some_and(|(rate, wire)| rate.as_f64() < limits::NEAR_LINE_RATE * wire.as_f64());
+    let ports = told.join(", ");
+    if slow {
+        return unknown(&format!(
+            "TCP carries less than the ports: {ports}.{line}{carried} `weaklink throughput` or `weaklink run` tells why."
+        ));
+    }
+    let doubt = if seen.doc.plan.scope == Scope::Link && least.is_none() {
         " No data was moved: a slow hop between the two, and damaged frames, show under load only."
     } else {
         ""
     };
-    let sure = if both && !slow { Confidence::High } else { Confidence::Medium };
-    let text = format!("{}.{line}{carried}{doubt}", told.join(", "));
-    if slow { unknown(&format!("nothing holds the ports back. {text}")) } else { healthy(sure, &text) }
+    let known = |role: Role| seen.end(role).link.is_some_and(|link| !seen.end(role).stated && sure(&link.stack));
+    let confidence = if both && [Role::Pc, Role::Nas].into_iter().all(known) { Confidence::High } else { Confidence::Medium };
+    healthy(confidence, &format!("{ports}.{line}{carried}{doubt}"))
+}
+
+/// What passed under load, each way.
+fn carried(seen: &Seen<'_>) -> String {
+    let ways = seen.ways.iter().filter_map(|way| Some(format!("{} {}", way.rate()?, way.direction.arrow())));
+    let ways: Vec<String> = ways.collect();
+    if ways.is_empty() { String::new() } else { format!(" Under load TCP carried {}.", ways.join(" and ")) }
 }
 
 /// One end's port in words.

@@ -62,8 +62,13 @@ pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
 
 /// The agent's side: what its switch said until now, or says while the client waits.
 pub async fn neighbours_at_agent(session: &mut AgentSession, wait: Duration) -> Reply {
+    let stop = session.stop.clone();
     Reply::Neighbours(match session.listening.take() {
-        Some(listening) => listening.end(wait).await,
+        // A client that has gone waits for nothing, and another one waits for this agent.
+        Some(listening) => tokio::select! {
+            heard = listening.end(wait) => heard,
+            () = interrupted(&stop) => Outcome::skipped("the client has gone"),
+        },
         None => Outcome::skipped("the interface towards the PC is not known, so nobody listened for its switch"),
     })
 }
@@ -148,16 +153,12 @@ pub fn expected(wishes: LinkWishes) -> Duration {
 /// The links are described; what is left is a load, a watch, and what the switches say.
 pub async fn only(session: &mut ClientSession, document: &mut Document) -> Result<(), SessionError> {
     let wishes = session.settings.links;
-    let rest = Measurements::none(LINKS_ONLY);
-    document.measurements = Measurements {
-        link: std::mem::replace(&mut document.measurements.link, Outcome::skipped(LINKS_ONLY)),
-        throughput: if wishes.load {
-            Outcome::Measured(load(session).await?)
-        } else {
-            Outcome::skipped("not asked for (--no-load)")
-        },
-        ..rest
-    };
+    let Measurements { mtu, cpu, storage, copy, .. } = Measurements::none(LINKS_ONLY);
+    let parts = &mut document.measurements;
+    (parts.mtu, parts.cpu, parts.storage, parts.copy) = (mtu, cpu, storage, copy);
+    // Where the load breaks off, what is known of the links stays.
+    parts.throughput =
+        if wishes.load { Outcome::Measured(load(session).await?) } else { Outcome::skipped("not asked for (--no-load)") };
     attach_spreads(session, document);
     if !wishes.watch.is_zero() {
         let watched = watch(session, wishes.watch).await?;

@@ -173,6 +173,7 @@ const RULES: &[&[Rule]] = &[
     super::mtu_routers::RULES,
     super::mtu_tcp::RULES,
     super::jumbo::RULES,
+    super::no_link::RULES,
     super::link_capability::RULES,
     super::duplex::RULES,
     super::nic_bus::RULES,
@@ -225,7 +226,8 @@ const ABOUT_MTU: [&str; 8] = [
 
 /// The codes of the rules that a document about links alone is judged by: what the ports and the kernel tell. What holds back a
 /// second of load is the question of other commands.
-const ABOUT_LINKS: [&str; 12] = [
+const ABOUT_LINKS: [&str; 13] = [
+    "network.no-link",
     "network.link-below-capability",
     "network.half-duplex",
     "network.nic-bus",

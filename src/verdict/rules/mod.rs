@@ -36,6 +36,7 @@ mod mtu_routers;
 mod mtu_suspects;
 mod mtu_tcp;
 mod nic_bus;
+mod no_link;
 mod offloads;
 mod outcomes;
 mod overruns;
@@ -57,6 +58,8 @@ mod busy_tests;
 mod counter_tests;
 #[cfg(test)]
 mod lag_tests;
+#[cfg(test)]
+mod link_answer_tests;
 #[cfg(test)]
 mod link_tests;
 #[cfg(test)]
