@@ -86,10 +86,12 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
             None => Outcome::skipped("the interface towards the NAS is not known, so nobody listened for its switch"),
         }
     });
+    let hops = hops(session).await;
     let reply = session.ask(Request::Neighbours { wait_us: wait.into() }).await?;
     let Reply::Neighbours(theirs) = reply else { return Err(unexpected(&reply)) };
     let ours = ours.await.unwrap_or_else(|_| Outcome::failed("listening for the switch broke off"));
     if let Some(links) = document.measurements.link.measured_mut() {
+        links.hops = hops;
         for (link, heard) in [(&mut links.pc, ours), (&mut links.nas, theirs)] {
             if let Some(link) = link.measured_mut() {
                 link.neighbours = heard;
@@ -97,6 +99,21 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
         }
     }
     Ok(())
+}
+
+/// The hops to the agent. It comes after everything else: routers that say something of each packet whose hops are used up say nothing
+/// for a second then, and the search for the path MTU asks them for more.
+async fn hops(session: &ClientSession) -> Outcome<u8> {
+    if session.settings.scope.is_mtu() {
+        return Outcome::skipped("not asked for");
+    }
+    match &session.udp {
+        Ok(endpoint) => {
+            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
+            blocking(move || endpoint.hops(&stop)).await
+        }
+        Err(why) => Outcome::skipped(format!("UDP does not reach the NAS, so the hops to it were not counted: {why}")),
+    }
 }
 
 /// The client's side.
@@ -125,14 +142,7 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
         link.stated_speed_bps = session.settings.stated_nas;
     }
     document.hosts.nas = Outcome::Measured(theirs.host);
-    let hops = match &session.udp {
-        Ok(endpoint) => {
-            let (endpoint, stop) = (Arc::clone(endpoint), session.stop.clone());
-            blocking(move || endpoint.hops(&stop)).await
-        }
-        Err(why) => Outcome::skipped(format!("UDP does not reach the NAS, so the hops to it were not counted: {why}")),
-    };
-    document.measurements.link = Outcome::Measured(LinkSection { hops, ..LinkSection::new(pc, nas) });
+    document.measurements.link = Outcome::Measured(LinkSection::new(pc, nas));
     Ok(Idle { pc: idle, nas: theirs.idle })
 }
 
