@@ -225,13 +225,15 @@ const ABOUT_MTU: [&str; 8] = [
 
 /// The codes of the rules that a document about links alone is judged by: what the ports and the kernel tell. What holds back a
 /// second of load is the question of other commands.
-const ABOUT_LINKS: [&str; 12] = [
+const ABOUT_LINKS: [&str; 14] = [
     "network.link-below-capability",
     "network.half-duplex",
     "network.nic-bus",
     "network.wrong-route",
     "network.slower-port-used",
     "network.two-ports-one-subnet",
+    "network.asymmetric-route",
+    "network.routed-or-firewalled",
     "network.cable-errors",
     "network.link-unstable",
     "network.lag-broken",
