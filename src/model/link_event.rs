@@ -65,9 +65,9 @@ impl LinkEvent {
     /// The links that went down in a list of events of one interface, with the time of each before the log was read.
     ///
     /// Several lines about one and the same break count once.
-    pub fn breaks<'a>(events: &'a [Self], interface: &'a str) -> impl Iterator<Item = &'a Self> {
+    pub fn breaks<'a>(events: impl IntoIterator<Item = &'a Self>, interface: &str) -> impl Iterator<Item = &'a Self> {
         let mut down = false;
-        events.iter().filter(move |event| event.interface == interface).filter(move |event| {
+        events.into_iter().filter(move |event| event.interface == interface).filter(move |event| {
             let was = down;
             match event.kind {
                 EventKind::Down | EventKind::Gone => down = true,

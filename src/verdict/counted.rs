@@ -1,5 +1,7 @@
 //! What the ports of one end counted during a pass, by meaning.
 
+use std::collections::HashMap;
+
 use super::limits;
 use super::seen::Seen;
 use super::words::percent;
@@ -40,10 +42,13 @@ pub(super) fn watched<'a>(seen: &Seen<'a>, role: Role) -> Option<(Counted<'a>, E
 }
 
 fn of<'a>(seen: &Seen<'a>, counters: Option<&'a CountersByInterface>, role: Role) -> Counted<'a> {
-    let stack = seen.end(role).link.map(|link| link.stack.as_slice()).unwrap_or_default();
-    let named = |name: &str| stack.iter().find(|interface| interface.name == name);
-    let all = counters.into_iter().flatten();
-    let all = all.filter(|(name, _)| named(name).is_none_or(|interface| interface.kind != InterfaceKind::Veth));
+    let link = seen.end(role).link;
+    let stack = link.map(|link| link.stack.as_slice()).unwrap_or_default();
+    let stack: HashMap<&str, &Interface> = stack.iter().map(|interface| (interface.name.as_str(), interface)).collect();
+    let named = |name: &str| stack.get(name).copied();
+    // Where the way is known, an interface beside it says nothing of it.
+    let on_way = |name: &str| named(name).map_or(link.is_none(), |interface| interface.kind != InterfaceKind::Veth);
+    let all = counters.into_iter().flatten().filter(|(name, _)| on_way(name));
     let arrived = all.clone().filter_map(|(_, counters)| counters.get("rx_packets")).max().unwrap_or(0);
     let one = |(name, counters): (&'a String, _)| (name.as_str(), explain(driver(named(name)), counters));
     Counted { interfaces: all.map(one).collect(), arrived }

@@ -1,17 +1,25 @@
 //! The document read once: what the rules ask for, as numbers per end and per direction.
 
+use std::collections::HashSet;
+
 use super::ideal::{self, Ip};
 use super::limits;
 pub(super) use super::load::{Load, foreign};
 use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
 use crate::model::cpu::{CpuWindow, HostCpu};
-use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
+use crate::model::link::{Bond, BondPort, HostLink, Interface, InterfaceKind};
+use crate::model::link_event::LinkEvent;
 use crate::model::mtu::{MtuSection, PathMtu};
 use crate::model::plan::Ways;
 use crate::model::storage::{DeviceKind, DiskResult, Transfer};
 use crate::model::throughput::{Pass, TcpStats};
 use crate::model::{Direction, Document, Role};
 use crate::units::{BitRate, Mtu};
+
+/// More ports of one aggregation than this are not judged one by one.
+const MOST_PORTS: usize = 64;
+/// Older events of the kernel's log than the newest of this number are not looked at.
+const MOST_EVENTS: usize = 256;
 
 /// What is known of one end's way to the other.
 pub(super) struct End<'a> {
@@ -228,9 +236,33 @@ impl<'a> End<'a> {
         Self { link, flow: known.0, total: known.1, stated: stated.is_some(), mtu }
     }
 
-    /// The port with the cable, the lowest of the stack that is one.
+    /// The port with the cable: the lowest of the stack that is one, those with a link first.
     pub(super) fn port(&self) -> Option<&'a Interface> {
-        self.link?.stack.iter().rev().find(|interface| interface.kind == InterfaceKind::Physical)
+        let physical = |interface: &&Interface| interface.kind == InterfaceKind::Physical;
+        self.ports().pop().or_else(|| self.link?.stack.iter().rev().find(physical))
+    }
+
+    /// The ports that carry the traffic: all of an aggregation that have a link and are in use, else the one port.
+    pub(super) fn ports(&self) -> Vec<&'a Interface> {
+        let Some(link) = self.link else { return Vec::new() };
+        let linked = |interface: &&Interface| interface.kind == InterfaceKind::Physical && has_link(interface);
+        let Some(bond) = self.bond() else { return link.stack.iter().rev().find(linked).into_iter().collect() };
+        let unused = |name: &str| {
+            let mut ports = bond.ports.iter().take(MOST_PORTS).filter(|port| port.name == name);
+            ports.any(|port| port.up == Some(false) || (in_reserve(bond) && port.active == Some(false)))
+        };
+        link.stack.iter().filter(linked).take(MOST_PORTS).filter(|interface| !unused(&interface.name)).collect()
+    }
+
+    /// The newest events of the kernel's log that are about interfaces on the way, oldest first.
+    pub(super) fn events(&self) -> Vec<&'a LinkEvent> {
+        let Some(link) = self.link else { return Vec::new() };
+        let names: HashSet<&str> = link.stack.iter().map(|interface| interface.name.as_str()).collect();
+        let all = link.events.measured().map(Vec::as_slice).unwrap_or_default().iter().rev();
+        let mut newest: Vec<&LinkEvent> =
+            all.filter(|event| names.contains(event.interface.as_str())).take(MOST_EVENTS).collect();
+        newest.reverse();
+        newest
     }
 
     pub(super) fn bond(&self) -> Option<&'a Bond> {
@@ -248,21 +280,35 @@ impl<'a> End<'a> {
     }
 }
 
+/// Whether a port may have a link: without one, drivers keep stale values of speed and duplex.
+fn has_link(interface: &Interface) -> bool {
+    interface.carrier.measured() != Some(&false)
+}
+
+/// Whether an aggregation keeps all ports but one in reserve.
+fn in_reserve(bond: &Bond) -> bool {
+    bond.mode.contains("active-backup")
+}
+
 /// The rate of one flow and of many.
 fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
     if link.stack.iter().any(|i| matches!(i.kind, InterfaceKind::Wifi | InterfaceKind::Tunnel)) {
         return (None, None);
     }
     if let Some(bond) = link.stack.iter().find_map(|interface| interface.bond.as_ref()) {
-        let ports = bond.ports.iter().filter(|port| port.up != Some(false));
+        let dark: HashSet<&str> = link.stack.iter().filter(|it| !has_link(it)).map(|it| it.name.as_str()).collect();
+        let active = in_reserve(bond) && bond.ports.iter().any(|port| port.active == Some(true) && port.up != Some(false));
+        let used = |port: &&BondPort| !active || port.active == Some(true);
+        let ports = bond.ports.iter().filter(|port| port.up != Some(false) && !dark.contains(port.name.as_str())).filter(used);
         let speeds: Vec<u64> = ports.filter_map(|port| port.speed_bps).map(|rate| rate.0).filter(|rate| *rate > 0).collect();
         if let Some(fastest) = speeds.iter().max() {
-            let spreads = !bond.mode.contains("active-backup");
+            let spreads = !in_reserve(bond);
             let total = if spreads { speeds.iter().fold(0, |sum: u64, rate| sum.saturating_add(*rate)) } else { *fastest };
             return (Some(BitRate(*fastest)), Some(BitRate(total)));
         }
     }
-    let claims = |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none();
+    let claims =
+        |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
     let lowest = link.stack.iter().rev().filter(claims).find_map(|interface| interface.speed_bps.measured());
     let speed = lowest.map(|fact| fact.value).filter(|rate| rate.0 > 0);
     (speed, speed)

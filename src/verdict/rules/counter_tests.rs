@@ -227,14 +227,48 @@ fn a_link_that_broke_again_and_again_makes_the_run_worthless() {
 
 #[test]
 fn a_link_that_breaks_during_a_pass_is_what_makes_it_slow() {
-    for counter in ["carrier_changes", "carrier_down_count"] {
-        let mut doc = slow_upload(1_000, "r8169", &[(counter, 2)]);
+    for (counter, times) in [("carrier_changes", 3), ("carrier_down_count", 2)] {
+        let mut doc = slow_upload(1_000, "r8169", &[(counter, times)]);
         assert_eq!(code(&doc), "network.link-unstable", "{counter}");
         // At full speed it is a fault all the same.
         doc.rate(Upload, 939);
         assert_eq!(code(&doc), "network.link-unstable", "{counter}");
     }
-    assert_eq!(code(&slow_upload(1_000, "mlx5_core", &[("link_down_events_phy", 1)])), "network.link-unstable");
+    assert_eq!(code(&slow_upload(1_000, "mlx5_core", &[("link_down_events_phy", 2)])), "network.link-unstable");
+    // Once is somebody who plugs something.
+    for (counter, times) in [("carrier_changes", 1), ("carrier_changes", 2), ("carrier_down_count", 1)] {
+        let mut doc = slow_upload(1_000, "r8169", &[(counter, times)]);
+        doc.rate(Upload, 939);
+        let judgement = judge(&doc);
+        assert_ne!(judgement.verdict.code.to_string(), "network.link-unstable", "{counter} {times}");
+        assert!(said(&judgement, "network.link-unstable").contains("changed once"), "{counter} {times}");
+    }
+}
+
+#[test]
+fn what_another_interface_counts_or_logs_is_not_told_of_the_way() {
+    let mut doc = slow_upload(1_000, "r8169", &[]);
+    let beside = Counters([("carrier_changes".to_owned(), 40), ("rx_crc_errors".to_owned(), 9_000)].into());
+    doc.passes(Upload, |pass| pass.counters_nas = Outcome::Measured(BTreeMap::from([("eth7".to_owned(), beside.clone())])));
+    let Outcome::Measured(mut events) = log(&[(100, EventKind::TxTimeout), (101, EventKind::Reset)], 200) else {
+        unreachable!("a log");
+    };
+    for event in &mut events {
+        event.interface = "eth7".into();
+    }
+    doc.link(Nas).events = Outcome::Measured(events);
+    let judgement = judge(&doc);
+    for code in ["network.link-unstable", "network.cable-errors", "network.nic-driver-or-offload"] {
+        assert_eq!(said(&judgement, code), "", "{code}");
+    }
+}
+
+#[test]
+fn a_log_of_very_many_events_is_judged_by_its_newest() {
+    let mut doc = healthy(1_000);
+    let many: Vec<_> = (0..100_000).map(|n| (100 + n, if n % 2 == 0 { EventKind::Down } else { EventKind::Up(None) })).collect();
+    doc.link(Nas).events = log(&many, 100_200);
+    assert!(said(&judge(&doc), "network.link-unstable").contains("128 times"));
 }
 
 #[test]

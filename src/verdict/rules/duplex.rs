@@ -5,7 +5,7 @@ use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::counter::{Meaning, Tells};
-use crate::model::link::{Duplex, InterfaceKind};
+use crate::model::link::Duplex;
 use crate::model::link_event::{EventKind, LinkEvent};
 
 const CODE: &str = "network.half-duplex";
@@ -28,9 +28,11 @@ fn collided(meaning: Meaning) -> bool {
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for role in [Role::Pc, Role::Nas] {
-        let Some(link) = seen.end(role).link.filter(|_| !seen.local()) else { continue };
-        let ports = link.stack.iter().filter(|i| i.kind == InterfaceKind::Physical);
-        let half = ports.filter(|i| i.duplex.measured().is_some_and(|fact| fact.value == Duplex::Half));
+        if seen.local() {
+            continue;
+        }
+        let end = seen.end(role);
+        let half = end.ports().into_iter().filter(|i| i.duplex.measured().is_some_and(|fact| fact.value == Duplex::Half));
         for port in half {
             let fixed = port.autoneg.measured().filter(|fact| !fact.value);
             let fixed = fixed.map(|_| "Automatic negotiation is off at this port.".to_owned());
@@ -38,7 +40,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
                 seen.ways.iter().filter_map(|way| way.best).find_map(|pass| counted(seen, pass, role).names(collided));
             let collisions = collisions.map(|names| format!("Collisions were counted during a pass: {names}."));
             let assumed = |event: &&LinkEvent| event.kind == EventKind::HalfDuplexAssumed && event.interface == port.name;
-            let assumed = link.events.measured().and_then(|events| events.iter().rev().find(assumed));
+            let assumed = end.events().into_iter().rev().find(assumed);
             let assumed = assumed.map(|event| format!("The kernel's log says so too: {}", event.text));
             let explains = if seen.ways.iter().any(super::super::seen::Way::gap) { Explains::Network } else { Explains::Fault };
             hits.push(

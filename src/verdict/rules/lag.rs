@@ -8,7 +8,7 @@ use super::lag_ports::{Carried, Moved, carried, even};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
 use crate::model::finding::Where;
 use crate::model::flows::FlowSpread;
-use crate::model::link::Bond;
+use crate::model::link::{Bond, BondPort};
 use crate::model::throughput::Pass;
 use crate::model::{Direction, Role};
 use crate::units::BitRate;
@@ -75,6 +75,9 @@ pub(super) const RULES: &[Rule] = &[
         check: elsewhere,
     },
 ];
+
+/// The most ports that a sentence names.
+const NAMED: usize = 8;
 
 fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
@@ -232,18 +235,26 @@ fn structure(seen: &Seen<'_>, role: Role) -> Vec<Hit> {
 
 fn broken(seen: &Seen<'_>, role: Role, bond: &Bond) -> Option<Hit> {
     let faults = faults(bond, seen.end(role).link);
+    if faults.is_empty() {
+        return None;
+    }
+    if needs_no_switch(bond) {
+        return Some(reserve(role, bond, faults));
+    }
     let all: u64 = bond.ports.iter().map(|port| port.speed_bps.unwrap_or_default().0).fold(0, u64::saturating_add);
     let useful = seen.end(role.peer()).total.map_or(BitRate(all), |peer| peer.min(BitRate(all)));
     let reached = seen.ways.iter().filter_map(Way::rate).max();
     let wanted = ideal::wire_ceiling(useful, seen.mtu, seen.ip);
     let costs = reached.is_some_and(|rate| rate.as_f64() < limits::AT_LINE_RATE * wanted.as_f64());
-    if faults.is_empty() {
-        return None;
-    }
-    let mut hit = Hit::new("network.lag-broken", role, if costs { Explains::Network } else { Explains::Info })
-        .weight(0.95, 1)
-        .relieved(Some(wanted))
-        .advise(if bond.mode == "802.3ad" {
+    // Where no rate was asked for, the structure itself is the question; an aggregation of one port may be meant.
+    let meant = bond.ports.len() == 1 && faults.len() == 1;
+    let explains = match costs {
+        true => Explains::Network,
+        false if seen.doc.plan.scope.is_link() && reached.is_none() && !meant => Explains::Fault,
+        false => Explains::Info,
+    };
+    let mut hit =
+        Hit::new("network.lag-broken", role, explains).weight(0.95, 1).relieved(Some(wanted)).advise(if bond.mode == "802.3ad" {
             "Configure LACP on the switch for exactly these ports, and check the link of each one."
         } else {
             "Configure the same kind of aggregation on the switch for exactly these ports, and check the link of each one."
@@ -252,6 +263,35 @@ fn broken(seen: &Seen<'_>, role: Role, bond: &Bond) -> Option<Hit> {
         hit = hit.also(Some(fault));
     }
     Some(hit)
+}
+
+/// Modes that work at any switch: nothing has to be set there.
+fn needs_no_switch(bond: &Bond) -> bool {
+    matches!(bond.mode.as_str(), "active-backup" | "balance-tlb" | "balance-alb")
+}
+
+/// A port without a link in a mode that needs nothing of the switch: a reserve that is missing, or no link at all.
+fn reserve(role: Role, bond: &Bond, faults: Vec<String>) -> Hit {
+    let down = |port: &&BondPort| port.up == Some(false);
+    let names: Vec<&str> = bond.ports.iter().filter(down).map(|port| port.name.as_str()).take(NAMED).collect();
+    let names = names.join(", ");
+    let dead =
+        bond.ports.iter().all(|port| down(&port)) || bond.ports.iter().any(|port| down(&port) && port.active == Some(true));
+    let mut hit = Hit::new("network.lag-broken", role, if dead { Explains::Fault } else { Explains::Info })
+        .weight(if dead { 0.95 } else { 0.6 }, 1)
+        .advise(format!("Check the cable and the link of {names}: plugs at both ends, and the switch port."));
+    for fault in faults {
+        hit = hit.also(Some(fault));
+    }
+    if dead {
+        return hit;
+    }
+    let lost = if bond.mode == "active-backup" {
+        "The port in use has its link: redundancy is lost, no speed."
+    } else {
+        "The other ports carry the traffic meanwhile: redundancy is lost, and between two hosts little or no speed."
+    };
+    hit.titled(format!("The {}'s aggregation has a port without a link", role.title())).shows(lost)
 }
 
 fn round_robin(seen: &Seen<'_>, role: Role, bond: &Bond) -> Option<Hit> {

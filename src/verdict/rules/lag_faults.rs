@@ -94,7 +94,7 @@ fn aggregators(bond: &Bond, neighbours: &[&Neighbour]) -> Option<String> {
 
 fn speeds(bond: &Bond) -> Option<String> {
     let up = bond.ports.iter().filter(|port| port.up != Some(false));
-    let speeds: BTreeSet<_> = up.filter_map(|port| port.speed_bps).collect();
+    let speeds: BTreeSet<_> = up.filter_map(|port| port.speed_bps).filter(|rate| rate.0 > 0).collect();
     let words: Vec<String> = speeds.iter().map(ToString::to_string).collect();
     (speeds.len() > 1)
         .then(|| format!("The ports run at different speeds ({}), and LACP joins only those of one.", words.join(", ")))

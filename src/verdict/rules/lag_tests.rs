@@ -243,3 +243,28 @@ fn round_robin_is_to_blame_by_what_older_kernels_tell_too() {
     assert!(run(40), "packets came 40 segments late");
     assert!(!run(3), "3 is what every connection begins with");
 }
+
+#[test]
+fn a_broken_aggregation_is_a_fault_where_links_are_the_question() {
+    for (mode, active, explains, advice) in [
+        ("802.3ad", None, super::Explains::Fault, "Configure LACP"),
+        ("balance-xor", None, super::Explains::Fault, "same kind of aggregation"),
+        ("active-backup", Some(false), super::Explains::Info, "cable and the link of eth1"),
+        ("active-backup", Some(true), super::Explains::Fault, "cable and the link of eth1"),
+        ("balance-alb", None, super::Explains::Info, "cable and the link of eth1"),
+        ("balance-tlb", None, super::Explains::Info, "cable and the link of eth1"),
+    ] {
+        let mut doc = healthy(1_000);
+        doc.plan.scope = crate::model::plan::Scope::Link;
+        doc.measurements.throughput = Outcome::skipped("only links");
+        bonded(&mut doc, Role::Nas, mode, None, &[1_000, 1_000]);
+        let port = &mut bond(&mut doc, Role::Nas).ports[1];
+        (port.up, port.active) = (Some(false), active);
+        let hits = lag_hits(&doc);
+        let hit = hits.iter().find(|hit| hit.code == "network.lag-broken").unwrap_or_else(|| panic!("{mode}"));
+        assert_eq!(hit.explains, explains, "{mode} {active:?}");
+        assert!(hit.advice.join(" ").contains(advice), "{mode}: {:?}", hit.advice);
+        assert_eq!(hit.advice.join(" ").contains("onfigure"), matches!(mode, "802.3ad" | "balance-xor"), "{mode}");
+        assert!(hit.evidence.join(" ").contains("Without a link: eth1"), "{mode}: {:?}", hit.evidence);
+    }
+}

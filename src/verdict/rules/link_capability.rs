@@ -7,7 +7,7 @@ use super::super::seen::{End, Seen};
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::finding::Where;
-use crate::model::link::LinkModes;
+use crate::model::link::{Interface, LinkModes};
 use crate::model::link_event::{EventKind, LinkEvent};
 use crate::units::BitRate;
 
@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     check,
 }];
 
-/// What one end could do: its own port's best, and what it has now.
+/// What one end could do for one flow: its ports' best, and what it has now.
 fn capable(end: &End<'_>) -> Option<BitRate> {
-    let modes = end.port().and_then(|port| port.modes.measured());
-    let best = modes.and_then(|modes| modes.supported_bps.iter().max().copied());
+    let ports = end.ports().into_iter().filter_map(|port| port.modes.measured());
+    let best = ports.filter_map(|modes| modes.supported_bps.iter().max().copied()).max();
     best.max(end.flow)
 }
 
@@ -35,13 +35,30 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
         return Vec::new();
     }
-    [Role::Pc, Role::Nas].into_iter().filter_map(|role| below(seen, role)).collect()
+    let of = |role| seen.end(role).ports().into_iter().filter_map(move |port| below(seen, role, port));
+    [Role::Pc, Role::Nas].into_iter().flat_map(of).collect()
 }
 
-fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
-    let end = seen.end(role);
+/// The speed of one port of an end: its own in an aggregation, else the way's.
+fn speed_of(end: &End<'_>, port: &Interface) -> Option<BitRate> {
     // A speed that the user states is the cable's; what the port can do says nothing against it.
-    let (port, speed) = (end.port()?, end.flow.filter(|_| !end.stated && end.bond().is_none())?);
+    if end.stated {
+        return None;
+    }
+    let Some(bond) = end.bond() else { return end.flow };
+    let told = || bond.ports.iter().find(|it| it.name == port.name)?.speed_bps;
+    let own = port.speed_bps.measured().map(|fact| fact.value).filter(|rate| rate.0 > 0);
+    own.or_else(told).filter(|rate| rate.0 > 0)
+}
+
+/// What one end could use of many flows.
+fn usable(end: &End<'_>) -> Option<BitRate> {
+    capable(end).max(end.total)
+}
+
+fn below(seen: &Seen<'_>, role: Role, port: &Interface) -> Option<Hit> {
+    let end = seen.end(role);
+    let speed = speed_of(end, port)?;
     let fell = fallen(end, &port.name);
     let nothing = LinkModes::default();
     let modes = port.modes.measured().or(fell.as_ref().map(|_| &nothing))?;
@@ -55,11 +72,18 @@ fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
         return None;
     }
     // It costs only what the other end could use.
-    let other = capable(seen.end(role.peer()));
-    let useful = other.map_or(potential, |other| potential.min(other));
+    let bonded = end.bond().is_some();
+    let other = if bonded { usable(seen.end(role.peer())) } else { capable(seen.end(role.peer())) };
+    // The links of an aggregation add up.
+    let potential_of_all = match end.total.filter(|_| bonded) {
+        Some(total) => BitRate(total.0.saturating_sub(speed.0).saturating_add(potential.0)),
+        None => potential,
+    };
+    let now = end.total.filter(|_| bonded).unwrap_or(speed);
+    let useful = other.map_or(potential_of_all, |other| potential_of_all.min(other));
     let costs = seen.line.is_none_or(|line| useful.as_f64() > line.as_f64() * limits::WORTH);
     // The slower of both ends is the line; mending the faster one alone changes nothing.
-    let binds = seen.line.is_none_or(|line| speed <= line);
+    let binds = seen.line.is_none_or(|line| now <= line);
     let (place, side, advice, weight) = side(role, speed, modes, port.autoneg.measured().map(|fact| fact.value));
     let explains = if costs && binds { Explains::Part(Part::Line) } else { Explains::Info };
     let kinds = 1 + u32::from(other.is_some()) + u32::from(partner.is_some());
@@ -71,6 +95,7 @@ fn below(seen: &Seen<'_>, role: Role) -> Option<Hit> {
             .shows(format!("The {}'s port {} linked at {speed}; it supports {potential}.", role.title(), port.name))
             .shows(side)
             .also(fell.map(|(_, text)| text))
+            .noting(bonded.then(|| "It is one port of an aggregation, which loses what this port lacks.".to_owned()))
             .advise(advice),
     )
 }

@@ -188,3 +188,127 @@ fn a_share_that_is_mounted_by_a_vpn_is_slow_for_that_reason() {
         assert_eq!(told, interface != "eth0", "{interface}");
     }
 }
+
+fn finding(doc: &Document, code: &str) -> Option<crate::model::finding::Finding> {
+    judge(doc).findings.into_iter().find(|finding| finding.code.to_string() == code)
+}
+
+#[test]
+fn a_faster_pair_is_another_cable_between_the_two_hosts() {
+    let fast = |own: &str| address("eth1", own, 10_000);
+    let cases: [(&str, HostAddress, HostAddress, Option<u64>, bool); 7] = [
+        ("another cable", fast("198.51.100.1"), fast("198.51.100.2"), None, true),
+        ("link-local v4", fast("169.254.3.1"), fast("169.254.3.2"), None, false),
+        ("link-local v6", fast("fe80::1"), fast("fe80::2"), None, false),
+        ("one address at both", fast("172.17.0.1"), fast("172.17.0.1"), None, false),
+        ("stated by the user", fast("198.51.100.1"), fast("198.51.100.2"), Some(1_000), false),
+        ("no speed told", address("eth1", "198.51.100.1", 0), fast("198.51.100.2"), None, false),
+        (
+            "other addresses of the ports in use",
+            address("eth0", "198.51.100.1", 10_000),
+            address("eth0", "198.51.100.2", 10_000),
+            None,
+            false,
+        ),
+    ];
+    for (name, pc, nas, stated, expected) in cases {
+        let mut doc = links(Scope::Link, 1_000);
+        addressed(&mut doc, &[pc], &[nas]);
+        doc.plan.stated_pc_bps = stated.map(mbit);
+        assert_eq!(finding(&doc, "network.slower-port-used").is_some(), expected, "{name}");
+    }
+    let mut doc = links(Scope::Link, 1_000);
+    let many: Vec<HostAddress> = (0..30_000).map(|n| address(&format!("eth{n}"), "198.51.100.1", 10_000)).collect();
+    addressed(&mut doc, &many, &many);
+    assert_eq!(finding(&doc, "network.slower-port-used"), None);
+}
+
+#[test]
+fn virtual_ports_in_one_subnet_flux_too_and_tell_no_speed() {
+    let mut doc = links(Scope::Link, 1_000);
+    let second = HostAddress { kind: InterfaceKind::VirtualMachine, ..address("ens5", "192.0.2.9", 10_000) };
+    addressed(&mut doc, &[second], &[]);
+    let finding = finding(&doc, "network.two-ports-one-subnet").expect("finding");
+    assert!(finding.evidence[0].contains("ens5 has 192.0.2.9"), "{finding:?}");
+}
+
+#[test]
+fn every_port_of_an_aggregation_is_judged_and_named() {
+    let run = |change: Change| {
+        let mut doc = links(Scope::Link, 1_000);
+        for role in [Pc, Nas] {
+            bonded(&mut doc, role, "802.3ad", Some("layer3+4"), &[1_000, 1_000]);
+        }
+        change(&mut doc);
+        let verdict = judge(&doc);
+        let text = verdict.findings.iter().flat_map(|finding| finding.evidence.clone()).collect::<Vec<_>>().join(" ");
+        (verdict.verdict.code.to_string(), text)
+    };
+    let half = |doc: &mut Document, at: usize| {
+        doc.link(Nas).stack[at].duplex = Outcome::Measured(Fact::new(Duplex::Half, Source::Ethtool));
+    };
+    let (code, text) = run(|doc| doc.link(Nas).stack[1].modes = interface("x", InterfaceKind::Physical, 2_500).modes);
+    assert!(text.contains("port eth0 linked at 1 Gbit/s; it supports 2.5 Gbit/s"), "{code}: {text}");
+    let (code, text) = run(|doc| doc.link(Nas).stack[1].bus = bus("usb", 480, 5_000, "USB 480 Mbit/s"));
+    assert_eq!(code, "network.nic-bus", "{text}");
+    assert!(text.contains("eth0"), "{text}");
+    // What a port without a link still claims is stale.
+    let (code, text) = run(|doc| {
+        doc.link(Nas).stack[2].duplex = Outcome::Measured(Fact::new(Duplex::Half, Source::Ethtool));
+        doc.link(Nas).stack[2].carrier = Outcome::Measured(false);
+    });
+    assert!(!text.contains("half duplex"), "{code}: {text}");
+    let mut doc = links(Scope::Link, 1_000);
+    bonded(&mut doc, Nas, "802.3ad", Some("layer3+4"), &[1_000, 1_000]);
+    half(&mut doc, 1);
+    assert!(finding(&doc, "network.half-duplex").is_some_and(|finding| finding.evidence[0].contains("eth0")));
+}
+
+#[test]
+fn a_slow_port_of_an_aggregation_costs_what_it_lacks() {
+    let mut doc = links(Scope::Link, 10_000);
+    bonded(&mut doc, Nas, "balance-xor", Some("layer3+4"), &[1_000, 100]);
+    doc.link(Nas).stack[2].modes = interface("x", InterfaceKind::Physical, 1_000).modes;
+    let verdict = judge(&doc).verdict;
+    assert_eq!(verdict.code.to_string(), "network.link-below-capability", "{}", verdict.sentence);
+}
+
+#[test]
+fn the_line_is_never_that_of_a_port_without_a_link() {
+    let mut doc = links(Scope::Link, 1_000);
+    let mut stale = interface("eth9", InterfaceKind::Physical, 10);
+    stale.carrier = Outcome::Measured(false);
+    doc.link(Nas).stack.push(stale);
+    let judgement = judge(&doc);
+    assert!(judgement.verdict.sentence.contains("runs at 1 Gbit/s"), "{}", judgement.verdict.sentence);
+}
+
+#[test]
+fn a_router_between_the_hosts_is_told_by_the_hops_or_the_gateway() {
+    for (name, hops, gateway, told) in
+        [("one wire", 1, false, ""), ("unknown", 0, false, ""), ("hops", 2, false, "2 hops"), ("gateway", 1, true, "192.0.2.254")]
+    {
+        let mut doc = links(Scope::Link, 1_000);
+        doc.measurements.link.measured_mut().expect("links").hops = Outcome::Measured(hops);
+        if gateway {
+            doc.link(Pc).gateway = Outcome::Measured(Some([192, 0, 2, 254].into()));
+        }
+        let found = finding(&doc, "network.routed-or-firewalled");
+        assert_eq!(found.is_some(), !told.is_empty(), "{name}");
+        let Some(found) = found else { continue };
+        assert_eq!(found.severity, Severity::Info, "{name}");
+        assert!(found.evidence.join(" ").contains(told), "{name}: {found:?}");
+        assert_eq!(judge(&doc).verdict.status, Status::Healthy, "{name}");
+    }
+}
+
+#[test]
+fn data_that_arrive_at_one_port_and_leave_by_another_are_told() {
+    let mut doc = links(Scope::Link, 1_000);
+    addressed(&mut doc, &[], &[]);
+    assert_eq!(finding(&doc, "network.asymmetric-route"), None);
+    doc.link(Nas).addresses = Outcome::Measured(vec![address("eth1", "192.0.2.2", 1_000), address("eth0", "192.0.2.7", 1_000)]);
+    let found = finding(&doc, "network.asymmetric-route").expect("finding");
+    assert_eq!(found.severity, Severity::Info);
+    assert!(found.evidence[0].contains("uploads arrive at eth1, downloads leave by eth0"), "{found:?}");
+}

@@ -226,7 +226,7 @@ const ABOUT_MTU: [&str; 8] = [
 
 /// The codes of the rules that a document about links alone is judged by: what the ports and the kernel tell. What holds back a
 /// second of load is the question of other commands.
-const ABOUT_LINKS: [&str; 13] = [
+const ABOUT_LINKS: [&str; 15] = [
     "network.no-link",
     "network.link-below-capability",
     "network.half-duplex",
@@ -234,6 +234,8 @@ const ABOUT_LINKS: [&str; 13] = [
     "network.wrong-route",
     "network.slower-port-used",
     "network.two-ports-one-subnet",
+    "network.asymmetric-route",
+    "network.routed-or-firewalled",
     "network.cable-errors",
     "network.link-unstable",
     "network.lag-broken",

@@ -6,6 +6,7 @@ use super::super::seen::{Seen, Way};
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::counter::{Meaning, Tells};
+use crate::model::link::Interface;
 use crate::model::link_event::{EventKind, LinkEvent};
 use crate::units::BitRate;
 
@@ -27,7 +28,11 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         return Vec::new();
     }
     let stalled = |role| seen.ways.iter().find_map(|way| stalled(seen, way, role));
-    [Role::Pc, Role::Nas].into_iter().filter_map(|role| bus(seen, role).or_else(|| stalled(role))).collect()
+    let of = |role| {
+        let narrow: Vec<Hit> = seen.end(role).ports().into_iter().filter_map(|port| bus(seen, role, port)).collect();
+        if narrow.is_empty() { stalled(role).into_iter().collect() } else { narrow }
+    };
+    [Role::Pc, Role::Nas].into_iter().flat_map(of).collect()
 }
 
 /// The card's own word that its bus kept it waiting: cards that count it need no arithmetic.
@@ -66,13 +71,12 @@ fn signs(seen: &Seen<'_>, role: Role) -> Option<String> {
     let said = |event: &&LinkEvent| {
         matches!(event.kind, EventKind::UsbSlow | EventKind::BusLimited(_) | EventKind::BusError | EventKind::Gone)
     };
-    let event = seen.end(role).link?.events.measured()?.iter().rev().find(said)?;
+    let event = seen.end(role).events().into_iter().rev().find(said)?;
     Some(format!("The kernel's log of the {}: {}", role.title(), event.text))
 }
 
-fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
+fn bus(seen: &Seen<'_>, role: Role, port: &Interface) -> Option<Hit> {
     let end = seen.end(role);
-    let port = end.port()?;
     let bus = port.bus.measured()?;
     let usable = match bus.kind.as_str() {
         "pci" => limits::PCIE_USABLE,
@@ -80,7 +84,10 @@ fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
         _ => return None,
     };
     let ceiling = bus.rate_bps.as_ref().map(|fact| fact.value)?.scale(usable);
-    let line = end.flow.max(port.modes.measured().and_then(|modes| modes.supported_bps.iter().max().copied()));
+    // A port of an aggregation needs its own link's rate.
+    let own = port.speed_bps.measured().map(|fact| fact.value).filter(|rate| rate.0 > 0);
+    let flow = if end.bond().is_some() { own.or(end.flow) } else { end.flow };
+    let line = flow.max(port.modes.measured().and_then(|modes| modes.supported_bps.iter().max().copied()));
     // A bus that carries what the line does is no limit.
     if ceiling.0 == 0 || line.is_none_or(|line| ceiling.as_f64() >= line.as_f64() * limits::AT_LINE_RATE) {
         return None;
@@ -93,7 +100,7 @@ fn bus(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     let below_line = wire.is_none_or(|wire| ceiling < wire);
     let at_bus = |most: BitRate| (limits::AT_BUS..=1.0 / limits::AT_BUS).contains(&(most.as_f64() / ceiling.as_f64()));
     // Without a rate the speed of the link says whether the bus is the narrower: one that only bars a faster link costs nothing now.
-    let sits = most.map_or_else(|| end.flow.is_none_or(|flow| ceiling < flow), at_bus);
+    let sits = most.map_or_else(|| flow.is_none_or(|flow| ceiling < flow), at_bus);
     let explains = if sits && below_line { Explains::Network } else { Explains::Info };
     Some(
         Hit::new(CODE, role, explains)
