@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::rates_answer::{asked, verdict};
-use super::rules::{AS_ASKED, Explains, Hit, TOOL_LIMIT};
+use super::rules::{AS_ASKED, AT_LINE_RATE, Explains, Hit, TOOL_LIMIT, line_level};
 use super::seen::{Load, Seen, Sums, Way, window};
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
@@ -19,6 +19,9 @@ pub(super) fn own_limit(seen: &Seen<'_>, hits: &[Hit]) -> Option<Verdict> {
     if open().next().is_some() && open().all(|way| is_paced(seen, way.direction)) {
         return Some(paced(seen));
     }
+    if let Some(verdict) = level(seen) {
+        return Some(verdict);
+    }
     let found = open().filter(|way| !is_paced(seen, way.direction)).filter_map(|way| {
         let pass = way.best?;
         let text = buffered(seen, pass).or_else(|| one_core(way, pass, hits))?;
@@ -29,6 +32,26 @@ pub(super) fn own_limit(seen: &Seen<'_>, hits: &[Hit]) -> Option<Verdict> {
         verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, format!("{} {text}", direction.arrow()));
     verdict.direction = Some(direction);
     verdict.rate_bps = Some(rate);
+    Some(verdict)
+}
+
+/// Every direction that was asked for runs evenly at one class of Ethernet, and nobody tells the line: on hosts too busy for more it is
+/// the same evidence as on idle ones.
+fn level(seen: &Seen<'_>) -> Option<Verdict> {
+    let ways: Vec<&Way<'_>> = asked(seen).map(|way| seen.way(way)).collect();
+    let classes: Option<Vec<BitRate>> = ways.iter().map(|way| line_level(seen, way)).collect();
+    let classes = classes.filter(|_| seen.line.is_none())?;
+    let class = classes.first().filter(|class| classes.iter().all(|other| other == *class))?;
+    let told: Vec<String> = ways
+        .iter()
+        .filter_map(|way| Some(format!("{} {} ({})", way.direction.arrow(), way.rate()?, way.rate()?.bytes())))
+        .collect();
+    let text = format!(
+        "TCP carries {}, evenly, which is what a {class} link can carry (read off the rate; no port tells).",
+        told.join(" and ")
+    );
+    let mut verdict = verdict(Status::Healthy, Component::None, AT_LINE_RATE, Confidence::Medium, text);
+    verdict.rate_bps = ways.iter().filter_map(|way| way.rate()).min();
     Some(verdict)
 }
 
