@@ -58,7 +58,9 @@ pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
     } else {
         datagrams(seen, &ways).or_else(|| together(seen)).unwrap_or_else(|| nothing(seen))
     };
-    for way in ways.into_iter().map(|way| seen.way(way)).filter(|_| !seen.local()) {
+    // What one stream at a pace gets is no news.
+    let alone = ways.into_iter().filter(|way| !seen.local() && !rates_asked::is_paced(seen, *way));
+    for way in alone.map(|way| seen.way(way)) {
         verdict.sentence.extend(single(way));
     }
     verdict.ruled_out = ruled_out(seen, &[], answers, "");

@@ -1,8 +1,9 @@
 //! What was asked for set a rate: a pace, a buffer, so many streams on one core.
 
 use super::limits;
-use super::rates_answer::{asked, verdict};
-use super::rules::{AS_ASKED, AT_LINE_RATE, Explains, Hit, TOOL_LIMIT, line_level};
+use super::rates_answer::{asked, unknown, verdict};
+use super::rates_compared::capital;
+use super::rules::{AS_ASKED, AT_LINE_RATE, Explains, Hit, TOO_LITTLE, TOOL_LIMIT, line_level};
 use super::seen::{Load, Seen, Sums, Way, window};
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
@@ -16,7 +17,12 @@ pub(super) fn own_limit(seen: &Seen<'_>, hits: &[Hit]) -> Option<Verdict> {
         return None;
     }
     let open = || asked(seen).map(|way| seen.way(way)).filter(|way| way.gap());
-    if open().next().is_some() && open().all(|way| is_paced(seen, way.direction)) {
+    let wished =
+        seen.doc.plan.throughput.as_ref().is_some_and(|plan| plan.options.pacing_bps.is_some() && plan.streams.is_none());
+    let measured = || asked(seen).map(|way| seen.way(way)).filter(|way| way.best.is_some());
+    // Where one stream's pace was the question, what more of them carry is no answer.
+    let kept = wished && measured().next().is_some() && measured().all(|way| is_paced(seen, way.direction));
+    if kept || (open().next().is_some() && open().all(|way| is_paced(seen, way.direction))) {
         return Some(paced(seen));
     }
     if let Some(verdict) = level(seen) {
@@ -61,9 +67,16 @@ fn pace(seen: &Seen<'_>, pass: &Pass) -> Option<BitRate> {
     pass.method.sender_sockets.pacing_bps.or(wish).filter(|pace| pace.0 > 0)
 }
 
+/// The pass that answers for a pace: that of one stream, where no number of streams was asked for.
+fn paced_pass<'a>(seen: &Seen<'a>, direction: Direction) -> Option<&'a Pass> {
+    let way = seen.way(direction);
+    let free = seen.doc.plan.throughput.as_ref().is_none_or(|plan| plan.streams.is_none());
+    way.single.filter(|_| free).or(way.best)
+}
+
 /// Whether a direction's streams run at the pace that was asked for.
 pub(super) fn is_paced(seen: &Seen<'_>, direction: Direction) -> bool {
-    let Some(pass) = seen.way(direction).best else { return false };
+    let Some(pass) = paced_pass(seen, direction) else { return false };
     pace(seen, pass).is_some_and(|pace| {
         let all = pace.as_f64() * f64::from(pass.streams);
         limits::AT_PACE.contains(&(pass.goodput_bps.as_f64() / all))
@@ -72,7 +85,7 @@ pub(super) fn is_paced(seen: &Seen<'_>, direction: Direction) -> bool {
 
 /// Every direction that is below the line runs at its pace: that was the wish, and no fault.
 fn paced(seen: &Seen<'_>) -> Verdict {
-    let ways = asked(seen).filter(|way| is_paced(seen, *way)).filter_map(|way| Some((way, seen.way(way).best?)));
+    let ways = asked(seen).filter(|way| is_paced(seen, *way)).filter_map(|way| Some((way, paced_pass(seen, way)?)));
     let ways: Vec<(Direction, &Pass)> = ways.collect();
     let pace = ways.iter().filter_map(|(_, pass)| pace(seen, pass)).min().unwrap_or_default();
     let told: Vec<String> = ways
@@ -87,6 +100,58 @@ fn paced(seen: &Seen<'_>) -> Verdict {
     let mut verdict = verdict(Status::Healthy, Component::None, AS_ASKED, Confidence::High, text);
     verdict.rate_bps = ways.iter().map(|(_, pass)| pass.goodput_bps).min();
     verdict
+}
+
+/// Puts into the answer what was asked for and did not happen: a pace that was missed, a congestion control that did not run.
+pub(super) fn with_wishes(seen: &Seen<'_>, mut answer: Verdict) -> Verdict {
+    if !seen.doc.plan.scope.is_throughput() {
+        return answer;
+    }
+    let missed: Vec<String> = asked(seen).filter_map(|way| missed(seen, way)).collect();
+    answer.sentence.extend(missed);
+    let (ran, lacking) = controls(seen);
+    if lacking.is_empty() {
+        return answer;
+    }
+    let told = lacking.join(" ");
+    if ran {
+        answer.sentence = format!("{} {told}", answer.sentence);
+        return answer;
+    }
+    let rest = answer.sentence.split_once(": ").map_or_else(String::new, |(_, rest)| capital(rest));
+    let text = format!("nothing of what was asked ran. {told} With what ran instead: {rest}");
+    let mut open = unknown(TOO_LITTLE, text);
+    (open.rate_bps, open.ruled_out) = (answer.rate_bps, answer.ruled_out);
+    open
+}
+
+/// A pace that a direction's streams do not reach.
+fn missed(seen: &Seen<'_>, direction: Direction) -> Option<String> {
+    let wish = seen.doc.plan.throughput.as_ref()?.options.pacing_bps.filter(|pace| pace.0 > 0)?;
+    let pass = paced_pass(seen, direction)?;
+    let below = pass.goodput_bps.as_f64() < limits::AT_PACE.start() * wish.as_f64() * f64::from(pass.streams);
+    let rate = pass.goodput_bps.scale(1.0 / f64::from(pass.streams.max(1)));
+    below.then(|| {
+        let got = if pass.streams == 1 { "the stream got".to_owned() } else { format!("{} streams got", pass.streams) };
+        let each = if pass.streams == 1 { String::new() } else { " each".to_owned() };
+        format!(" {}: the pace of {wish} for each stream was not reached, {got} {rate}{each}.", direction.arrow())
+    })
+}
+
+/// Whether the one congestion control that was asked for ran anywhere, and a sentence for each end that did not use it.
+fn controls(seen: &Seen<'_>) -> (bool, Vec<String>) {
+    let names = seen.doc.plan.throughput.as_ref().map(|plan| plan.congestion.as_slice()).unwrap_or_default();
+    let [wish] = names else { return (true, Vec::new()) };
+    let used = asked(seen).filter_map(|way| Some((way, seen.way(way).best?.method.congestion.as_ref()?)));
+    let used: Vec<(Direction, &String)> = used.collect();
+    let told = |(way, name): &(Direction, &String)| {
+        let role = way.sender();
+        let host = seen.doc.hosts.of(role).measured().and_then(|host| host.tcp.measured());
+        let there = host.map(|tcp| tcp.congestion_available.join(", ")).filter(|list| !list.is_empty());
+        let there = there.map_or_else(String::new, |list| format!("; it has {list}"));
+        format!("The {} could not use {wish}{there}: {name} ran instead.", role.title())
+    };
+    (used.iter().any(|(_, name)| *name == wish), used.iter().filter(|(_, name)| *name != wish).map(told).collect())
 }
 
 /// The buffers that were asked for hold the streams back.
