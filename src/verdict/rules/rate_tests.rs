@@ -557,6 +557,31 @@ fn one_control_that_nobody_has_is_no_answer() {
 }
 
 #[test]
+fn one_rate_of_datagrams_says_what_it_lost_and_not_where_loss_begins() {
+    let asked = |known: bool| {
+        let mut doc = datagrams_only(2_500, None);
+        if !known {
+            doc.no_links();
+        }
+        let section = doc.tcp().udp.measured_mut().unwrap();
+        section.download = Outcome::skipped("--upload was asked for");
+        let udp = section.upload.measured_mut().unwrap();
+        let pass = crate::model::udp::UdpPass { asked_bps: mbit(2_000), received_bps: mbit(950), ..datagrams(1_860, 49_000) };
+        udp.passes = vec![pass];
+        (udp.clean_bps, udp.loss_from_bps, udp.ended_because) = (None, Some(mbit(1_860)), "only 2 Gbit/s was asked for".into());
+        doc.plan.throughput.as_mut().unwrap().ways = Ways::Upload;
+        judge(&doc).verdict
+    };
+    let words = "at 1.86 Gbit/s (2 Gbit/s asked) 49 % of the datagrams were lost; 950 Mbit/s arrived";
+    for known in [true, false] {
+        let verdict = asked(known);
+        assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+        assert!(!verdict.sentence.contains(" on."), "{}", verdict.sentence);
+        assert_eq!(verdict.code.to_string() == "network.datagram-loss", known, "{}", verdict.sentence);
+    }
+}
+
+#[test]
 fn each_question_about_rates_has_its_answer() {
     for (sentence, make, change, expected) in VERDICTS {
         let mut doc = make();
