@@ -94,7 +94,27 @@ pub struct UdpPass {
     pub counters_nas: Outcome<CountersByInterface>,
 }
 
+impl UdpDirection {
+    /// The only pass, where one rate was tried: that says nothing about where loss begins.
+    pub fn only(&self) -> Option<&UdpPass> {
+        self.passes.first().filter(|_| self.passes.len() == 1)
+    }
+}
+
 impl UdpPass {
+    /// Less than this share of what was asked is not what was asked.
+    const AS_ASKED: f64 = 0.98;
+
+    /// What was sent; what was asked for where the sender does not tell.
+    pub fn rate_bps(&self) -> BitRate {
+        if self.sent_bps.0 > 0 { self.sent_bps } else { self.asked_bps }
+    }
+
+    /// The rate that was asked for, where the sender did not reach it.
+    pub fn missed_bps(&self) -> Option<BitRate> {
+        Some(self.asked_bps).filter(|asked| self.sent_bps.0 > 0 && self.sent_bps.as_f64() < Self::AS_ASKED * asked.as_f64())
+    }
+
     /// The share of the datagrams that the network lost: all losses without the receiver's own drops.
     pub fn network_loss(&self) -> f64 {
         let own = self.dropped_by_receiver.measured().copied().unwrap_or(0);

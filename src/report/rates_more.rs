@@ -4,11 +4,11 @@ use super::machines::cell;
 use super::network::sent_again;
 use super::view::{Table, Tone, View, percent};
 use crate::model::plan::ThroughputPlan;
-use crate::model::throughput::ThroughputSection;
+use crate::model::throughput::{FarEnd, ThroughputSection};
 use crate::model::together::Together;
 use crate::model::udp::{UdpDirection, UdpPass};
 use crate::model::{Direction, Outcome};
-use crate::units::BitRate;
+use crate::units::{BitRate, Elapsed};
 
 /// The members of a group that have a row; a test with more is no test at home.
 const MAX_MEMBERS: usize = 32;
@@ -41,7 +41,7 @@ fn directions(section: &ThroughputSection) -> impl Iterator<Item = (Direction, &
 /// One sentence for each direction: where loss begins.
 pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
-        view.note(Tone::Plain, format!("UDP {}: {}", way.arrow(), loss_words(udp)));
+        view.note(Tone::Plain, format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)));
     }
     let failed = Direction::BOTH.into_iter().filter_map(|way| match section.udp.measured()?.of(way) {
         Outcome::Failed(why) => Some((way, why)),
@@ -52,7 +52,23 @@ pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
     }
 }
 
-fn loss_words(udp: &UdpDirection) -> String {
+/// Whether nobody told more of the datagrams than how many arrived, and how evenly.
+fn totals_only(section: &ThroughputSection) -> bool {
+    section.far_end == FarEnd::Iperf3Server
+}
+
+/// What one rate gave.
+fn one_rate(pass: &UdpPass) -> String {
+    let missed = pass.missed_bps().map_or_else(String::new, |asked| format!(" ({asked} asked, which the sender did not reach)"));
+    let lost = match pass.lost {
+        0 => "no datagram was lost".to_owned(),
+        lost => format!("{} of the datagrams were lost", percent(lost as f64 / pass.sent.max(1) as f64)),
+    };
+    format!("at {}{missed} {lost}; {} = {} arrived.", pass.rate_bps(), pass.received_bps, pass.received_bps.bytes())
+}
+
+/// One direction; `order_unknown` where the receiver does not tell what came late.
+fn loss_words(udp: &UdpDirection, order_unknown: bool) -> String {
     let why = udp.ended_because.trim().trim_end_matches('.');
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     let clean = udp.clean_bps.map(|rate| format!("{rate} = {}", rate.bytes()));
@@ -63,6 +79,7 @@ fn loss_words(udp: &UdpDirection) -> String {
     let higher = udp.passes.iter().any(|pass| udp.clean_bps.is_some_and(|clean| pass.received_bps > clean));
     let seen = udp.clean_bps.or(udp.loss_from_bps).and_then(at).map_or_else(String::new, |pass| {
         let order = match pass.reordered {
+            0 if order_unknown => "order not told".to_owned(),
             0 => "nothing out of order".to_owned(),
             1 => "1 datagram out of order".to_owned(),
             many => format!("{many} datagrams out of order"),
@@ -76,7 +93,7 @@ fn loss_words(udp: &UdpDirection) -> String {
         (Some(clean), None) => format!("no loss up to {clean}; no higher rate was tried{why}."),
         (None, None) => format!("no rate passed{why}."),
     };
-    words + &seen
+    udp.only().map_or(words, one_rate) + &seen
 }
 
 /// Each rate that was tried.
@@ -84,7 +101,7 @@ pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
         let title = format!("UDP {}", way.arrow());
         let mut table = Table::new(&[&title, "arrived", "lost", "receiver", "jitter", "queue", "at 99 %"]);
-        table.rows.extend(udp.passes.iter().map(pass_row));
+        table.rows.extend(udp.passes.iter().map(|pass| pass_row(pass, totals_only(section))));
         view.table(table);
         let sum = |of: fn(&UdpPass) -> u64| udp.passes.iter().map(of).fold(0, u64::saturating_add);
         let longest = udp.passes.iter().map(|pass| pass.longest_loss).max().unwrap_or(0);
@@ -105,14 +122,13 @@ pub(super) fn udp(section: &ThroughputSection, view: &mut View) {
     }
 }
 
-/// Less than this share of what was asked is not what was asked.
-const AS_ASKED: f64 = 0.98;
-
-fn pass_row(pass: &UdpPass) -> Vec<String> {
+fn pass_row(pass: &UdpPass, totals_only: bool) -> Vec<String> {
     let share = |part: u64| percent(part as f64 / pass.sent.max(1) as f64);
-    let behind = pass.sent_bps.as_f64() < AS_ASKED * pass.asked_bps.as_f64();
+    let behind = pass.missed_bps().map_or_else(String::new, |asked| format!(" of {asked}"));
+    // A wait needs the time of each datagram at both ends.
+    let queue = |wait: Elapsed| if totals_only { "not told".to_owned() } else { wait.to_string() };
     vec![
-        format!("{} sent{}", pass.sent_bps, if behind { format!(" of {}", pass.asked_bps) } else { String::new() }),
+        format!("{} sent{behind}", pass.sent_bps),
         pass.received_bps.to_string(),
         percent(pass.network_loss()),
         match &pass.dropped_by_receiver {
@@ -120,8 +136,8 @@ fn pass_row(pass: &UdpPass) -> Vec<String> {
             Outcome::Skipped(_) | Outcome::Failed(_) => "not told".to_owned(),
         },
         pass.jitter_us.to_string(),
-        pass.queue_median_us.to_string(),
-        pass.queue_p99_us.to_string(),
+        queue(pass.queue_median_us),
+        queue(pass.queue_p99_us),
     ]
 }
 

@@ -27,8 +27,8 @@ pub const ALIKE: f64 = 0.80;
 pub const SNAP_BELOW: f64 = 0.97;
 
 /// A plateau this much above still snaps: a policer or shaper that counts a frame without preamble, checksum and
-/// gap lets 1.6 % more through at MTU 1500 (1448 of 1514 bytes instead of 1538); clocks differ by 100 ppm.
-pub const SNAP_ABOVE: f64 = 1.017;
+/// gap lets 1.6 % more through at MTU 1500 (1448 of 1514 bytes instead of 1538), and its bucket a little on top; clocks differ by 100 ppm.
+pub const SNAP_ABOVE: f64 = 1.022;
 
 /// Only a rate this close below its class is level *at* it: what a processor allows lands there by chance only.
 pub const LEVEL_BELOW: f64 = 0.985;
@@ -82,6 +82,10 @@ pub const OTHERS_BURN: f64 = 0.50;
 /// A loaded host that carries so many times as much the other way is not what holds a direction back: what sending and receiving cost a
 /// processor differs by up to four (0.20 and 0.05 s for each GB over veth).
 pub const CARRIES_MORE: f64 = 5.0;
+
+/// Where the slower direction is flat at a class of Ethernet, so many times as much the other way is enough: what a processor allows is
+/// at a class by chance only.
+pub const CARRIES_MORE_THAN_LEVEL: f64 = 1.5;
 
 /// Stopped by the receiver's window for this share of the busy time (the threshold of NDT).
 pub const RWND_LIMITED: f64 = 0.15;

@@ -12,7 +12,7 @@ use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::plan::Scope;
 use crate::model::throughput::ThroughputSection;
-use crate::model::udp::UdpDirection;
+use crate::model::udp::{UdpDirection, UdpPass};
 use crate::model::{Direction, Outcome, Role};
 use crate::units::BitRate;
 
@@ -58,7 +58,9 @@ pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
     } else {
         datagrams(seen, &ways).or_else(|| together(seen)).unwrap_or_else(|| nothing(seen))
     };
-    for way in ways.into_iter().map(|way| seen.way(way)).filter(|_| !seen.local()) {
+    // What one stream at a pace gets is no news.
+    let alone = ways.into_iter().filter(|way| !seen.local() && !rates_asked::is_paced(seen, *way));
+    for way in alone.map(|way| seen.way(way)) {
         verdict.sentence.extend(single(way));
     }
     verdict.ruled_out = ruled_out(seen, &[], answers, "");
@@ -180,6 +182,8 @@ enum Fate {
     Clean(BitRate, String),
     /// Lost from here on, and nobody can say whether that is the line.
     Lost(BitRate),
+    /// One rate was tried, and this was lost of it: what a lower one loses nobody knows.
+    LostOfOne(String),
     /// The receiver's own kernel dropped.
     Late(BitRate),
 }
@@ -195,9 +199,25 @@ fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
     Some(match udp.loss_from_bps {
         _ if full => Fate::Full(most),
         _ if late => Fate::Late(most),
-        Some(from) => Fate::Lost(from),
+        Some(from) => udp.only().map_or(Fate::Lost(from), |pass| Fate::LostOfOne(lost_of(pass))),
         None => Fate::Clean(udp.clean_bps?, udp.ended_because.trim().trim_end_matches('.').to_owned()),
     })
+}
+
+/// What one rate lost: `at 1.86 Gbit/s (2 Gbit/s asked) 49 % of the datagrams were lost; 950 Mbit/s arrived`.
+pub(super) fn lost_of(pass: &UdpPass) -> String {
+    let missed = pass.missed_bps().map_or_else(String::new, |asked| format!(" ({asked} asked)"));
+    let share = percent(pass.lost as f64 / pass.sent.max(1) as f64);
+    format!("at {}{missed} {share} of the datagrams were lost; {} arrived", pass.rate_bps(), pass.received_bps)
+}
+
+/// The rate that one pass was asked for and did not reach, in words.
+fn behind(udp: Option<&UdpDirection>) -> String {
+    let pass = udp.and_then(UdpDirection::only);
+    let told = pass.and_then(|pass| {
+        Some(format!(" The {} that was asked for was not reached: {} was sent.", pass.missed_bps()?, pass.sent_bps))
+    });
+    told.unwrap_or_default()
 }
 
 fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
@@ -206,13 +226,17 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
         ways.iter().filter_map(|way| Some((*way, fate(seen, section.of(*way).measured()?)?))).collect();
     let (mut text, mut full, mut lost) = (Vec::new(), !found.is_empty(), false);
     for (way, fate) in &found {
+        let behind = behind(section.of(*way).measured());
         let way = way.arrow();
         full &= matches!(fate, Fate::Full(_));
-        lost |= matches!(fate, Fate::Lost(_));
+        lost |= matches!(fate, Fate::Lost(_) | Fate::LostOfOne(_));
         text.push(match fate {
-            Fate::Full(rate) => format!("{way} datagrams arrive at {rate}, which is what {} can carry.", line_words(seen)),
-            Fate::Clean(rate, why) => format!("{way} no loss that counts up to {rate}; no higher rate was tried: {why}."),
+            Fate::Full(rate) => {
+                format!("{way} datagrams arrive at {rate}, which is what {} can carry.{behind}", line_words(seen))
+            }
+            Fate::Clean(rate, why) => format!("{way} no loss that counts up to {rate}; no higher rate was tried: {why}.{behind}"),
             Fate::Lost(rate) => format!("{way} datagrams get lost from {rate} on."),
+            Fate::LostOfOne(told) => format!("{way} {told}. Where loss begins a search tells (--udp without a rate)."),
             Fate::Late(rate) => format!(
                 "{way} the receiver's own kernel dropped datagrams before the network did: {rate} is what that host took."
             ),

@@ -3,6 +3,7 @@
 use super::limits;
 use super::rank;
 use super::rates_answer::{unknown, verdict};
+use super::rates_asked;
 use super::rules::{AS_ASKED, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
 use super::seen::Seen;
 use super::words::percent;
@@ -11,7 +12,8 @@ use crate::model::throughput::{CongestionTrial, Pass};
 use crate::model::{Direction, Outcome, Role};
 
 /// Puts the comparison into the answer, where one was asked for: it is the question then.
-pub(super) fn with_comparison(seen: &Seen<'_>, mut verdict: Verdict) -> Verdict {
+pub(super) fn with_comparison(seen: &Seen<'_>, verdict: Verdict) -> Verdict {
+    let mut verdict = rates_asked::with_wishes(seen, verdict);
     let asked = seen.doc.plan.throughput.as_ref().map(|plan| plan.congestion.as_slice()).unwrap_or_default();
     let section = seen.doc.measurements.throughput.measured().filter(|_| asked.len() > 1);
     let Some(trials) = section.and_then(|section| section.congestion.measured()).filter(|trials| !trials.is_empty()) else {

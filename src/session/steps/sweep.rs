@@ -165,6 +165,10 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
         Some(streams) => {
             sweep.take(pass(session, plan(session, direction, streams)).await?);
         }
+        // With a pace the question is whether a stream keeps it: many streams at a pace say nothing about one.
+        None if session.settings.throughput.options.pacing_bps.is_some() && session.settings.scope.is_throughput() => {
+            sweep.0.multi = Outcome::skipped(PACED);
+        }
         None => {
             // A run has promised its time; a throughput test takes what it needs.
             let limited = !session.settings.scope.is_throughput();
@@ -174,6 +178,9 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
     }
     Ok(sweep.0)
 }
+
+/// Why a paced test has one stream.
+const PACED: &str = "--pacing asks for the pace of one stream; --streams gives more of them";
 
 /// More streams while the sum grows, until `end`.
 async fn several(
@@ -320,7 +327,7 @@ pub fn expected(session: &ClientSession) -> Duration {
     if asked.congestion.len() > 1 {
         return pass * ways * asked.congestion.len() as u32;
     }
-    let each = if asked.streams.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
+    let each = if asked.streams.is_some() || asked.options.pacing_bps.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
     pass * (ways * each + u32::from(asked.ways.has_both()))
 }
 

@@ -131,9 +131,9 @@ impl PassPlan {
         }
     }
 
-    /// What a pass is; with its congestion control where several are compared.
+    /// What a pass is; with the congestion control that it asks for where several are compared: whether that runs shows at its end.
     fn words(&self, compared: bool) -> String {
-        let control = self.options.congestion.as_ref().filter(|_| compared).map(|name| format!(", {name}"));
+        let control = self.options.congestion.as_ref().filter(|_| compared).map(|name| format!(", {name} asked for"));
         format!("{}, {}{}", self.direction.arrow(), streams_in_words(self.streams), control.unwrap_or_default())
     }
 }

@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Other programs use up the processor",
         meaning: "The processor is full, but not with the transfer: something else runs there (indexing, transcoding, a backup, a virtual machine).",
-        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire; not where the same host carries five times as much the other way beside the same load. As information: cores that were busy for half of the time or more before the test began, or of which the hypervisor took 15 %. No bottleneck is sure then.",
+        detected: "Full cores that our threads had to wait for, while most of what is burnt belongs to other processes and TCP stays clearly below the wire; not where the same host carries five times as much the other way beside the same load. Only a remark where the rate is level at a class of Ethernet, or flat at one with half as much again the other way: load does not stop there. As information: cores that were busy for half of the time or more before the test began, or of which the hypervisor took 15 %. No bottleneck is sure then.",
         fix: "Stop or move the named program, or run it at another time, and measure again.",
     },
     check,
@@ -76,7 +76,7 @@ fn during(seen: &Seen<'_>) -> Vec<Hit> {
     let ends = [Role::Pc, Role::Nas];
     let slowed = |way: &Way<'_>, role| !carries_more_backwards(seen, way, role);
     let both = seen.ways.iter().flat_map(|way| ends.into_iter().map(move |role| (way, role)));
-    both.filter(|(way, role)| slowed(way, *role)).filter_map(|(way, role)| loaded(way, role)).collect()
+    both.filter(|(way, role)| slowed(way, *role)).filter_map(|(way, role)| loaded(seen, way, role)).collect()
 }
 
 /// Whether the same host, as loaded, carried far more the other way: then something else holds this direction back.
@@ -87,7 +87,7 @@ fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> bool {
     back.is_some_and(|pass| loaded(pass) && more(pass))
 }
 
-fn loaded(way: &Way<'_>, role: Role) -> Option<Hit> {
+fn loaded(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
     let cpu = window(pass, role)?;
     let load = Load::of(cpu);
@@ -96,9 +96,12 @@ fn loaded(way: &Way<'_>, role: Role) -> Option<Hit> {
     }
     let others = cpu.processes.iter().filter(|p| foreign(p));
     let most = others.max_by(|a, b| a.cores.total_cmp(&b.cores).then_with(|| b.name.cmp(&a.name)))?;
+    // A direction that a speed of Ethernet holds is not held by the load: that is worth a remark only.
+    let held = super::hop::held_by_class(seen, way);
+    let hit =
+        if held { Hit::new(CODE, role, Explains::Info).towards(way.direction) } else { Hit::tcp(CODE, role, way.direction) };
     Some(
-        Hit::tcp(CODE, role, way.direction)
-            .weight(0.82 + 0.1 * load.others.min(1.0), 1)
+        hit.weight(0.82 + 0.1 * load.others.min(1.0), 1)
             .shows(format!(
                 "{}: at the {} other programs burn {} of what is burnt, {} most ({:.1} cores).",
                 way.direction.arrow(),

@@ -227,3 +227,59 @@ fn a_virtual_disk_does_not_turn() {
         assert!(judged.verdict.sentence.contains(word), "{}", judged.verdict.sentence);
     }
 }
+
+/// Both cores of a host taken, mostly by other programs, which our threads have to wait for.
+fn crowded(doc: &mut Document) {
+    doc.both(|pass| {
+        for cpu in [&mut pass.cpu_pc, &mut pass.cpu_nas].into_iter().filter_map(|cpu| cpu.measured_mut()) {
+            *cpu = cpu_window(1.0);
+            cpu.cores.truncate(2);
+            cpu.cores[1] = cpu.cores[0];
+            cpu.run_delay = Outcome::Measured(0.5);
+            cpu.processes.push(process("rustc", 1.5));
+        }
+    });
+}
+
+#[test]
+fn one_direction_flat_at_a_class_beside_a_faster_one_is_a_hop_whoever_is_busy() {
+    for (spread, links) in [(0.01, true), (0.05, true), (0.01, false)] {
+        let mut doc = rates_only(2_500);
+        if !links {
+            doc.no_links();
+        }
+        crowded(&mut doc);
+        doc.rate(Upload, 957);
+        doc.rate(Download, if links { 2_300 } else { 2_390 });
+        doc.passes(Upload, |pass| pass.steady.as_mut().unwrap().spread = spread);
+        let judged = judge(&doc);
+        is(&judged, "network.hop-slower-than-links");
+        assert_eq!(judged.verdict.confidence, Confidence::Medium, "{}", judged.verdict.sentence);
+        assert_eq!(judged.verdict.direction, Some(Upload));
+        assert!(evidence(&judged, "cpu.background-load").is_some(), "{spread} {links}: {:?}", judged.findings);
+    }
+    // Neither level nor a class: the load is the answer.
+    let mut doc = rates_only(2_500);
+    crowded(&mut doc);
+    doc.rate(Upload, 1_300);
+    is(&judge(&doc), "cpu.background-load");
+}
+
+#[test]
+fn a_level_at_a_class_is_the_line_with_and_without_a_wish_for_pace_and_window() {
+    let wishes: [fn(&mut crate::model::throughput::PassOptions); 3] =
+        [|_| (), |options| options.pacing_bps = Some(mbit(5_000)), |options| options.window_bytes = Some(16_000_000)];
+    for (at, wish) in wishes.into_iter().enumerate() {
+        let mut doc = rates_only(1_000);
+        doc.no_links();
+        crowded(&mut doc);
+        let plan = doc.plan.throughput.as_mut().unwrap();
+        plan.ways = crate::model::plan::Ways::Upload;
+        wish(&mut plan.options);
+        doc.rate(Upload, 957);
+        doc.tcp().download = crate::model::throughput::DirectionThroughput::skipped("--upload was asked for");
+        let judged = judge(&doc);
+        is(&judged, "none.at-line-rate");
+        assert!(judged.verdict.sentence.contains("1 Gbit/s link"), "{at}: {}", judged.verdict.sentence);
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::super::ideal;
 use super::super::limits;
+use super::super::rates_answer::lost_of;
 use super::super::seen::{Load, Seen};
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
@@ -75,8 +76,11 @@ fn network(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
         Hit::new(CODE, Where::Path, explains)
             .towards(direction)
             .weight(0.7, 1)
-            .shows(format!("{}: from {from} on the network loses datagrams ({}), while {what}.", direction.arrow(), percent(loss)))
-            .noting(one_sided.map(|_| "Backwards it does not lose that early.".to_owned()))
+            .shows(match udp.only() {
+                Some(pass) => format!("{}: {}, while {what}.", direction.arrow(), lost_of(pass)),
+                None => format!("{}: from {from} on the network loses datagrams ({}), while {what}.", direction.arrow(), percent(loss)),
+            })
+            .noting(one_sided.filter(|_| udp.only().is_none()).map(|_| "Backwards it does not lose that early.".to_owned()))
             .also(step.map(|(fast, slow)| {
                 let (sender, receiver) = (direction.sender().title(), direction.receiver().title());
                 format!("The {sender} links at {fast}, the {receiver} at {slow}: a port between them has to hold back what comes too fast.")

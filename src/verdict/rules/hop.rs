@@ -6,6 +6,7 @@ use super::super::seen::{Load, Seen, Sums, Way, flat, window};
 use super::list::{Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::finding::Where;
+use crate::model::throughput::Pass;
 use crate::units::BitRate;
 
 const CODE: &str = "network.hop-slower-than-links";
@@ -15,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "A hop between the hosts is slower than their links",
         meaning: "Both hosts linked fast, yet TCP runs flat at exactly what a slower Ethernet carries: some cable, switch port or router between them is of that speed.",
-        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no window closed and no quota held. Where the rate is even within 2 %, close to the class, and both directions agree, it outweighs busy processors: those do not stop at exactly a class. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
+        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no window closed and no quota held. Where the rate is even within 2 % and close to the class, or flat at it while the same busy hosts carry half as much again the other way, it outweighs busy processors: those do not stop at exactly a class. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
         fix: "Look at the speed of every switch port on the way; the slow one is a port that linked low, an old switch, or an uplink.",
     },
     check,
@@ -48,6 +49,48 @@ fn sits(seen: &Seen<'_>, way: &Way<'_>, class: BitRate) -> bool {
     })
 }
 
+/// The class at which one direction runs evenly, as no processor would have it.
+fn level(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
+    class(seen, way).filter(|class| sits(seen, way, *class))
+}
+
+/// The same where neither a window nor a quota could hold it there: it is the line's then, whoever else is busy.
+pub(in super::super) fn line_level(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
+    let pass = way.best.filter(|_| !seen.ends.iter().any(super::super::seen::End::without_cable))?;
+    let throttled = |role| window(pass, role).is_some_and(|cpu| Load::of(cpu).throttled >= limits::THROTTLED);
+    let held = closed(seen, pass) || throttled(Role::Pc) || throttled(Role::Nas);
+    level(seen, way).filter(|_| !held)
+}
+
+/// Whether a window stops the streams of a pass.
+fn closed(seen: &Seen<'_>, pass: &Pass) -> bool {
+    let sums = Sums::of(pass);
+    let stops = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
+    stops && !seen.window_to_spare(pass)
+}
+
+/// Whether the same hosts, as loaded, carried clearly more the other way.
+fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>) -> bool {
+    let back = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
+    let (Some(pass), Some(back)) = (way.best, back) else { return false };
+    let loaded = |pass: &Pass, role| window(pass, role).map(Load::of).is_some_and(|load| load.full() || load.background());
+    let same = [Role::Pc, Role::Nas].into_iter().all(|role| !loaded(pass, role) || loaded(back, role));
+    same && back.goodput_bps.as_f64() >= limits::CARRIES_MORE_THAN_LEVEL * pass.goodput_bps.as_f64()
+}
+
+/// Whether a speed of Ethernet, and no busy processor, holds one direction: it runs evenly at a class, or is flat at one while the same
+/// hosts carry clearly more the other way.
+pub(super) fn held_by_class(seen: &Seen<'_>, way: &Way<'_>) -> bool {
+    let told = seen.line.is_some() || seen.doc.plan.scope.is_throughput();
+    let cable = !seen.ends.iter().any(super::super::seen::End::without_cable);
+    told && cable && (level(seen, way).is_some() || (class(seen, way).is_some() && carries_more_backwards(seen, way)))
+}
+
+/// The line where nobody tells it and busy hosts keep it from being read off one direction: the faster level of both.
+fn levels(seen: &Seen<'_>) -> Option<BitRate> {
+    seen.ways.iter().filter_map(|way| line_level(seen, way)).max()
+}
+
 /// The class that one direction comes near to, on hosts too busy for a level rate.
 fn near_class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
     ideal::snap_loosely(way.rate()?, seen.mtu, seen.ip)
@@ -55,7 +98,7 @@ fn near_class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
 
 fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
-    let line = seen.line?;
+    let line = seen.line.or_else(|| levels(seen))?;
     let level = class(seen, way);
     let back = seen.ways.iter().find(|other| other.direction != way.direction)?;
     let class_back = super::hop::class(seen, back).or_else(|| near_class(seen, back));
@@ -68,11 +111,11 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     if seen.ends.iter().any(|end| end.flow.is_some_and(|flow| flow == class)) {
         return None;
     }
-    let sums = Sums::of(pass);
-    let closed = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
+    let closed = closed(seen, pass);
     let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).map(Load::of).collect();
     let alike = class_back == Some(class);
-    let firm = alike && (sits(seen, way, class) || sits(seen, back, class));
+    let own = level.is_some() && held_by_class(seen, way);
+    let firm = own || (alike && (sits(seen, way, class) || sits(seen, back, class)));
     // Waiting for a core does not hold a rate at a class; a quota may hold it anywhere.
     let starved = |load: &Load| if firm { load.throttled >= limits::THROTTLED } else { load.starved() };
     if closed || loads.iter().any(starved) {
@@ -80,10 +123,12 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     }
     let level_back = super::hop::class(seen, back) == Some(class);
     let both = alike.then(|| "Both directions run at that level.".to_owned());
+    let more = back.rate().filter(|_| carries_more_backwards(seen, way));
+    let more = more.map(|more| format!("Backwards the same hosts carry {more}."));
     // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
     let full = if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
     let (weight, kinds) = match (level.is_some(), level_back) {
-        _ if firm => (0.9, 1),
+        _ if firm => (if alike { 0.9 } else { 0.68 }, 1),
         (true, _) => (if alike { 0.9 } else { 0.68 } - full, 1),
         (false, true) => (0.75 - full, 1),
         (false, false) if full > 0.0 => return None,
@@ -94,7 +139,7 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         Hit::tcp(CODE, Where::Path, way.direction)
             .weight(weight, kinds)
             .firm(firm)
-            .relieved(way.wire)
+            .relieved(way.wire.or_else(|| Some(ideal::wire_ceiling(line, seen.mtu, seen.ip))))
             .shows(format!(
                 "{}: {} {word} what a {class} link carries at MTU {}, while the line is {line}.",
                 way.direction.arrow(),
@@ -102,6 +147,7 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
                 seen.mtu
             ))
             .also(both)
+            .also(more)
             .advise(
                 "Look up the speed of every switch port and cable between the hosts: one of them runs slower than both ends.",
             ),

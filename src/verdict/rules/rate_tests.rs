@@ -516,6 +516,72 @@ fn a_pace_that_was_reached_is_told_as_what_was_asked_for() {
 }
 
 #[test]
+fn one_stream_at_its_pace_is_the_answer_and_a_missed_pace_is_told() {
+    let paced = |pace: u64, streams: Option<u32>, change: fn(&mut Pass)| {
+        let mut doc = one_gbit();
+        let plan = doc.plan.throughput.as_mut().unwrap();
+        (plan.options.pacing_bps, plan.streams) = (Some(mbit(pace)), streams);
+        doc.both(change);
+        judge(&doc).verdict
+    };
+    // Many streams reach the line, or not: nobody asked.
+    for all in [
+        |pass: &mut Pass| pass.goodput_bps = mbit((97 * u64::from(pass.streams * pass.streams)).min(940)),
+        |pass: &mut Pass| {
+            pass.goodput_bps = mbit(97 * u64::from(pass.streams));
+        },
+    ] {
+        let verdict = paced(100, None, all);
+        assert_eq!(verdict.code.to_string(), "none.as-asked", "{}", verdict.sentence);
+        assert!(verdict.sentence.contains("carries 97 Mbit/s with 1 stream"), "{}", verdict.sentence);
+        assert!(!verdict.sentence.contains("were needed"), "{}", verdict.sentence);
+    }
+    let verdict = paced(5_000, Some(4), |pass| pass.goodput_bps = mbit(940));
+    assert_eq!(verdict.code.to_string(), "none.at-line-rate");
+    let words = "PC → NAS: the pace of 5 Gbit/s for each stream was not reached, 4 streams got 235 Mbit/s each.";
+    assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+}
+
+#[test]
+fn one_control_that_nobody_has_is_no_answer() {
+    for (upload, download, status) in [("cubic", "cubic", Status::Inconclusive), ("cubic", "bbr", Status::Healthy)] {
+        let mut doc = one_gbit();
+        doc.plan.throughput.as_mut().unwrap().congestion = vec!["bbr".into()];
+        doc.passes(Upload, |pass| pass.method.congestion = Some(upload.into()));
+        doc.passes(Download, |pass| pass.method.congestion = Some(download.into()));
+        let verdict = judge(&doc).verdict;
+        assert_eq!(verdict.status, status, "{}", verdict.sentence);
+        assert!(verdict.sentence.contains("The PC could not use bbr: cubic ran instead."), "{}", verdict.sentence);
+        assert_eq!(verdict.sentence.contains("The NAS could not"), status == Status::Inconclusive, "{}", verdict.sentence);
+    }
+}
+
+#[test]
+fn one_rate_of_datagrams_says_what_it_lost_and_not_where_loss_begins() {
+    let asked = |known: bool| {
+        let mut doc = datagrams_only(2_500, None);
+        if !known {
+            doc.no_links();
+        }
+        let section = doc.tcp().udp.measured_mut().unwrap();
+        section.download = Outcome::skipped("--upload was asked for");
+        let udp = section.upload.measured_mut().unwrap();
+        let pass = crate::model::udp::UdpPass { asked_bps: mbit(2_000), received_bps: mbit(950), ..datagrams(1_860, 49_000) };
+        udp.passes = vec![pass];
+        (udp.clean_bps, udp.loss_from_bps, udp.ended_because) = (None, Some(mbit(1_860)), "only 2 Gbit/s was asked for".into());
+        doc.plan.throughput.as_mut().unwrap().ways = Ways::Upload;
+        judge(&doc).verdict
+    };
+    let words = "at 1.86 Gbit/s (2 Gbit/s asked) 49 % of the datagrams were lost; 950 Mbit/s arrived";
+    for known in [true, false] {
+        let verdict = asked(known);
+        assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+        assert!(!verdict.sentence.contains(" on."), "{}", verdict.sentence);
+        assert_eq!(verdict.code.to_string() == "network.datagram-loss", known, "{}", verdict.sentence);
+    }
+}
+
+#[test]
 fn each_question_about_rates_has_its_answer() {
     for (sentence, make, change, expected) in VERDICTS {
         let mut doc = make();

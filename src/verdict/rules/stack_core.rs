@@ -4,7 +4,7 @@ use super::super::counted::counted;
 use super::super::limits;
 use super::super::seen::{Load, Seen, Way, window};
 use super::super::words::percent;
-use super::list::{Hit, Rule, RuleDoc};
+use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
 use crate::model::cpu::{CoreCount, most_on, rate_per_core};
 use crate::model::throughput::Pass;
@@ -95,7 +95,10 @@ fn full(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     if load.background() {
         return None;
     }
-    let hit = Hit::tcp(CODE, role, way.direction);
+    // What a speed of Ethernet holds, a busy core does not: that is worth a remark only.
+    let held = load.throttled < limits::THROTTLED && super::hop::held_by_class(seen, way);
+    let hit =
+        if held { Hit::new(CODE, role, Explains::Info).towards(way.direction) } else { Hit::tcp(CODE, role, way.direction) };
     let hit = if load.too_little() {
         starved(hit, way, role, load)
     } else if load.full() {
