@@ -201,6 +201,7 @@ pub struct MtuArgs {
 }
 
 /// `weaklink link`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag as typed; settings give them their meaning")]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -212,6 +213,7 @@ Examples:
 
 With an agent the ports are loaded for a second in each direction (--no-load leaves that out): only then damaged frames are
 counted, and the spread over an aggregation shows.
+The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
 Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told, 130 interrupted.")]
 pub struct LinkArgs {
@@ -231,17 +233,25 @@ pub struct LinkArgs {
     #[arg(long, requires = "host")]
     pub no_load: bool,
     /// Also watch for so long which counters grow while weaklink moves nothing
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub watch: Option<f64>,
     /// Wait up to 35 s for the switches to say what they know of their ports (LLDP, CDP, LACP; needs root, or lldpd)
     #[arg(long)]
     pub lldp: bool,
+    /// Show all behind the first screen: what else each port tells, addresses, counters, hosts (files have it always)
+    #[arg(long)]
+    pub details: bool,
     /// State a cable's real speed where the system cannot know it: pc=2.5G or nas=10G; may be repeated
     #[arg(long, value_name = "END=SPEED")]
     pub link_speed: Vec<String>,
     /// Where the report goes.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// A number of seconds as typed.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "write a number of seconds, such as 30".to_owned())
 }
 
 /// `weaklink throughput`.
@@ -426,7 +436,7 @@ pub struct JudgeArgs {
 Examples:
   weaklink report report.json                     as text
   weaklink report report.json --trace             with every probe of the path MTU
-  weaklink report report.json --details           of raw rates all behind the first screen
+  weaklink report report.json --details           of raw rates or links all behind the first screen
   weaklink report report.json --format markdown   for a ticket")]
 pub struct ReportArgs {
     /// A report that `weaklink run` or `mtu` saved with --json or -o; - for standard input
@@ -438,7 +448,7 @@ pub struct ReportArgs {
     /// Show every probe of the path MTU
     #[arg(long)]
     pub trace: bool,
-    /// Of raw rates (`weaklink throughput`) show all behind the first screen too, in text
+    /// Of raw rates and of links (`weaklink throughput`, `link`) show all behind the first screen too, in text
     #[arg(long)]
     pub details: bool,
     /// Colour

@@ -231,14 +231,40 @@ pub enum LinkMode {
 /// The longest watch, in seconds.
 const MOST_WATCHED: f64 = 3600.0;
 
+/// The same with an agent, which ends a session after 15 minutes whatever goes on: a load and a wait for the switch must fit too.
+const MOST_WATCHED_WITH_AGENT: f64 = 600.0;
+
+/// What means nothing where no host was named.
+fn without_host(args: &LinkArgs) -> Result<(), Unusable> {
+    let no_host = args.host.is_none();
+    let cases = [
+        (!args.link_speed.is_empty(), "--link-speed states the speed of one end of a way", "name HOST too"),
+        (args.code.code.is_some(), "--code is for the agent on the NAS", "name HOST too"),
+        (args.code.code_file.is_some(), "--code-file is for the agent on the NAS", "name HOST too"),
+        (args.family.ipv4, "-4 chooses among the addresses of HOST", "all ports of this host have no such choice"),
+        (args.family.ipv6, "-6 chooses among the addresses of HOST", "all ports of this host have no such choice"),
+    ];
+    match cases.into_iter().find(|(given, ..)| no_host && *given) {
+        Some((_, what, then)) => Err(unusable(format!("{what}: {then}"))),
+        None => Ok(()),
+    }
+}
+
 /// What `weaklink link` is to do.
 pub fn link(args: &LinkArgs) -> Result<LinkMode, Unusable> {
+    without_host(args)?;
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
     let target = args.host.as_deref().map(target).transpose()?;
     let family = family(&args.family);
     let lldp = if args.lldp { LISTEN } else { Duration::ZERO };
+    let with_agent = target.is_some() && !args.no_agent;
     let watch = match args.watch {
         None => Duration::ZERO,
+        Some(seconds) if with_agent && seconds > MOST_WATCHED_WITH_AGENT && seconds <= MOST_WATCHED => {
+            return Err(unusable(format!(
+                "--watch {seconds}: with an agent at most {MOST_WATCHED_WITH_AGENT} seconds can be watched, as it ends a session after 15 minutes; --no-agent watches this end for up to {MOST_WATCHED}"
+            )));
+        }
         Some(seconds) if (0.1..=MOST_WATCHED).contains(&seconds) => Duration::from_secs_f64(seconds),
         Some(seconds) => return Err(unusable(format!("--watch {seconds}: 0.1 to {MOST_WATCHED} seconds can be watched"))),
     };
@@ -466,5 +492,41 @@ fn unicode() -> bool {
         }
         // Most NAS systems set no locale at all and still have a terminal that shows UTF-8.
         None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+
+    fn told(words: &str) -> String {
+        match Cli::try_parse_from(words.split(' ')).map(|cli| cli.command) {
+            Ok(Command::Link(args)) => link(&args).map_or_else(|error| error.to_string(), |_| String::new()),
+            Ok(_) => panic!("another command"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_for_links_is_refused_with_a_sentence() {
+        for (words, expected) in [
+            ("weaklink link", ""),
+            ("weaklink link --watch 3000", ""),
+            ("weaklink link nas --no-agent --watch 3000", ""),
+            ("weaklink link nas --code 0 --watch 3000", "at most 600 seconds"),
+            ("weaklink link --watch 4000", "0.1 to 3600 seconds"),
+            ("weaklink link --watch abc", "write a number of seconds, such as 30"),
+            ("weaklink link --link-speed pc=1G", "name HOST too"),
+            ("weaklink link --code 1", "--code is for the agent on the NAS: name HOST too"),
+            ("weaklink link --code-file x", "--code-file is for the agent"),
+            ("weaklink link -4", "-4 chooses among the addresses of HOST"),
+            ("weaklink link -6", "-6 chooses among the addresses of HOST"),
+        ] {
+            let told = told(words);
+            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
+        }
     }
 }

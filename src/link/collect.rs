@@ -17,6 +17,12 @@ use crate::model::outcome::Outcome;
 pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.to_canonical());
     let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
+    if tree.is_system() && is_link_local(peer) && peer != local {
+        let owners = route::owners(local);
+        if owners.len() > 1 {
+            return Outcome::failed(several_owners(local, &owners));
+        }
+    }
     let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
         return Outcome::failed(format!(
             "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
@@ -45,7 +51,21 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
         addresses: whole::addresses(tree, &tables.rows),
         events,
         flows: Outcome::skipped(NO_FLOWS),
+        left_out: 0,
     })
+}
+
+const fn is_link_local(peer: IpAddr) -> bool {
+    matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// Why no interface is named where several could be meant.
+fn several_owners(local: IpAddr, owners: &[String]) -> String {
+    let names = owners.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!(
+        "{local} is the address of {names} alike, as they share a hardware address, so a link-local peer does not tell which of them \
+         leads to it: name the peer by an address that is not link-local"
+    )
 }
 
 /// Devices speak only every 30 s.
@@ -61,7 +81,7 @@ fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Opti
         let name = row.map_or_else(route::loopback_name, |row| row.name.clone());
         Route { name: Some(name), own: true, ..Route::default() }
     };
-    if tree.is_system() && matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local()) && peer != local {
+    if tree.is_system() && is_link_local(peer) && peer != local {
         // Such an address is valid on every interface, so only our own address tells which one is meant.
         return route::from_owner(local).map(|route| (route, true));
     }

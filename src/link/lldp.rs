@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::model::link::{Duplex, Neighbour};
 use crate::model::outcome::Source;
+use crate::units::BitRate;
 
 /// The EtherType of LLDP (IEEE 802.1AB, table 7-2).
 pub(super) const ETHER_TYPE: u16 = 0x88cc;
@@ -117,6 +118,7 @@ fn take_organisation(neighbour: &mut Neighbour, value: &[u8]) {
         (OUI_802_3, 1) => {
             set(&mut neighbour.autoneg, value.first().map(|bits| pair(*bits)));
             set(&mut neighbour.duplex, half(value, 3).and_then(duplex));
+            set(&mut neighbour.speed_bps, half(value, 3).and_then(speed));
         }
         (OUI_802_3, 4) => {
             set(&mut neighbour.max_frame_bytes, half(value, 0).filter(|frame| *frame != 0).map(u32::from));
@@ -133,6 +135,24 @@ const fn duplex(mau: u16) -> Option<Duplex> {
         11 | 13 | 16 | 18 | 22 | 24 | 26 | 30 => Some(Duplex::Full),
         _ => None,
     }
+}
+
+/// The speed of a kind of port (`dot3MauType` of the IANA-MAU-MIB) for those that work at one speed, so without passive optical networks
+/// with two and without copper pairs of telephones; none for what is unknown or newer.
+const fn speed(mau: u16) -> Option<BitRate> {
+    let mbit = match mau {
+        2..=13 => 10,
+        14..=20 | 44..=46 => 100,
+        21..=30 | 47..=53 | 56 | 79..=83 => 1_000,
+        31..=41 | 54 | 55 | 57 | 58 | 65..=69 | 86 | 87 => 10_000,
+        70..=74 | 95..=97 => 40_000,
+        75..=78 | 98..=102 => 100_000,
+        88..=94 => 25_000,
+        103 | 109 | 110 => 2_500,
+        104 => 5_000,
+        _ => return None,
+    };
+    Some(BitRate(mbit * 1_000_000))
 }
 
 /// Two flags in the lowest bits: it can, and it does.
@@ -363,6 +383,32 @@ mod tests {
         let told = heard(&built(&[(1, b"\x07x"), (5, &[b'a'; 511]), (6, b"\xffok\r\n"), (5, b"again")]));
         assert_eq!(told.system.unwrap().len(), TEXT);
         assert_eq!(told.system_description.as_deref(), Some("\u{fffd}ok"));
+    }
+
+    #[test]
+    fn a_kind_of_port_names_its_speed() {
+        for (mau, mbit) in [
+            (0, None),
+            (10, Some(10)),
+            (15, Some(100)),
+            (16, Some(100)),
+            (26, Some(1_000)),
+            (30, Some(1_000)),
+            (34, Some(10_000)),
+            (43, None),
+            (54, Some(10_000)),
+            (59, None),
+            (103, Some(2_500)),
+            (104, Some(5_000)),
+            (9_999, None),
+        ] {
+            let [high, low] = u16::to_be_bytes(mau);
+            let told = heard(&built(&[(1, b"\x07x"), (127, &[0, 0x12, 0x0f, 1, 3, 0, 0, high, low])]));
+            assert_eq!(told.speed_bps, mbit.map(|mbit: u64| BitRate(mbit * 1_000_000)), "{mau}");
+        }
+        // Frames of real devices: 1000BASE-T, full duplex, of the second.
+        assert_eq!(heard(&frame!("h3c")).speed_bps, Some(BitRate(1_000_000_000)));
+        assert_eq!(heard(&frame!("dlink")).speed_bps, None);
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn neighbour(interface: &str, facts: &Map<String, Value>) -> Neighbour {
         // It is printed only for a port that is part of one; the number is the aggregation's.
         aggregation: of_port("aggregation").and_then(text).map(|_| [true, true]),
         autoneg: of_port("auto-negotiation").and_then(|it| Some([flag(it, "supported")?, flag(it, "enabled")?])),
+        speed_bps: None,
         duplex: of_port("auto-negotiation").and_then(first).and_then(|it| duplex(&text(it.get("current")?)?)),
         // These are not printed.
         stated_mtu: None,

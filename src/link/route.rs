@@ -33,7 +33,10 @@ pub(super) fn ask_kernel(local: IpAddr, peer: IpAddr) -> Tables {
     use crate::sys::net::rtnetlink;
     // With the source first: policy routing may send from different addresses different ways. Kernels
     // refuse a source that is not theirs, as behind address translation.
-    let answer = rtnetlink(&rtnl::route_request(peer, Some(local))).or_else(|_| rtnetlink(&rtnl::route_request(peer, None)));
+    let ask = |source, tcp| rtnetlink(&rtnl::route_request(peer, source, tcp));
+    // Older kernels refuse the protocol, or do not look at it.
+    let answer =
+        ask(Some(local), true).or_else(|_| ask(Some(local), false)).or_else(|_| ask(None, true)).or_else(|_| ask(None, false));
     Tables { rows: rows(), route: answer.unwrap_or_default().iter().find_map(|message| rtnl::decode_route(message)) }
 }
 
@@ -83,6 +86,12 @@ fn parse_proc(text: &str, peer: Ipv4Addr) -> Option<Route> {
         })
     });
     entries.max_by_key(|(mask, metric, _)| (*mask, *metric)).map(|(_, _, route)| route)
+}
+
+/// The interfaces that own `local`, where they are several: ports with one hardware address have one link-local address.
+pub(super) fn owners(local: IpAddr) -> Vec<String> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    interfaces.into_iter().filter(|interface| interface.ip() == local).map(|interface| interface.name).collect()
 }
 
 /// The interface that owns `local`, as every operating system tells.

@@ -43,8 +43,9 @@ pub(super) fn links_request() -> Vec<u8> {
     serialise(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)
 }
 
-/// The request for the route to `peer`, from `source` where policy routing may depend on it.
-pub(super) fn route_request(peer: IpAddr, source: Option<IpAddr>) -> Vec<u8> {
+/// The request for the route to `peer`, from `source` where policy routing may depend on it, and of TCP where rules may name
+/// the protocol (kernels from 4.20 take that).
+pub(super) fn route_request(peer: IpAddr, source: Option<IpAddr>, tcp: bool) -> Vec<u8> {
     let mut message = RouteMessage::default();
     let bits = if peer.is_ipv4() { 32 } else { 128 };
     message.header.address_family =
@@ -54,6 +55,9 @@ pub(super) fn route_request(peer: IpAddr, source: Option<IpAddr>) -> Vec<u8> {
     if let Some(source) = source {
         message.header.source_prefix_length = bits;
         message.attributes.push(RouteAttribute::Source(RouteAddress::from(source)));
+    }
+    if tcp {
+        message.attributes.push(RouteAttribute::IpProto(6));
     }
     serialise(RouteNetlinkMessage::GetRoute(message), 0)
 }

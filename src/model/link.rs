@@ -85,6 +85,15 @@ pub struct HostLink {
     /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
     #[serde(default = "absent")]
     pub flows: Outcome<Box<FlowSpread>>,
+    /// How many further interfaces there are that the stack does not hold, since it would be too long or their names are no text.
+    #[serde(default, skip_serializing_if = "is_none_left")]
+    pub left_out: u32,
+}
+
+/// Whether nothing was left out, as of nearly every host.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_none_left(count: &u32) -> bool {
+    *count == 0
 }
 
 /// One address of a host, and the port that has it.
@@ -132,6 +141,7 @@ impl HostLink {
             addresses: Outcome::skipped("not asked for"),
             events: Outcome::skipped("not asked for"),
             flows: Outcome::skipped("nothing is aggregated on this end's way"),
+            left_out: 0,
         }
     }
 
@@ -168,6 +178,9 @@ pub struct Neighbour {
     pub autoneg: Option<[bool; 2]>,
     /// The duplex that the port works with, where its kind of port says so (802.3 TLV 1), or CDP does.
     pub duplex: Option<Duplex>,
+    /// The speed that the port works at, where its kind of port says so (802.3 TLV 1).
+    #[serde(default)]
+    pub speed_bps: Option<BitRate>,
     /// The port's MTU as CDP states it (Cisco). Some switches state 1500 though jumbo frames pass, where these are set elsewhere.
     pub stated_mtu: Option<Mtu>,
     /// What the device works as: `bridge`, `router`, `station` and so on; empty when it does not say.

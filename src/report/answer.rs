@@ -3,7 +3,7 @@
 use super::ladder::{self, Rung, Unit, ladder};
 use super::path_mtu;
 use super::view::{Bar, Block, Item, Tone, View, percent};
-use super::{links, rates, rates_more};
+use super::{link_screen, rates, rates_more};
 use crate::model::copy::{LaneKind, Rung as Copy};
 use crate::model::finding::{Confidence, Finding, Gain, Severity, Status, Verdict};
 use crate::model::plan::{Depth, Scope, Workload};
@@ -47,12 +47,12 @@ pub(super) fn first_screen(document: &Document, view: &mut View) {
     } else if document.plan.scope.is_throughput() {
         rates::summary(document, view);
     } else if document.plan.scope.is_link() {
-        links::summary(document, view);
+        link_screen::summary(document, view);
     } else {
         ladders(document, view);
         asked_for(document, view);
     }
-    if document.plan.scope.is_throughput() {
+    if document.plan.scope.is_throughput() || document.plan.scope.is_link() {
         // All of them follow, each once: in a section of their own, or as the end of a report of one screen.
         return;
     }

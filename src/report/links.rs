@@ -1,15 +1,15 @@
 //! The links alone: what a port can do, what it negotiated, what else its driver tells, and the way of its bus.
 
 use super::machines::{ENDS, cell};
-use super::network::{duplex, is_plain, kind, neighbour, route, source_word};
+use super::network::{is_plain, kind, source_word};
 use super::rates;
 use super::view::{Table, Tone, View};
-use crate::model::link::{CountersByInterface, HostAddress, HostLink, Interface, LinkSection};
+use crate::model::link::{CountersByInterface, HostAddress, HostLink, Interface, LinkSection, Watched};
 use crate::model::nic::{Channels, Coalescing, Eee, Fec, Mdi, Module, Nic, Pause, PortKind, QueueInterrupts, Rings};
 use crate::model::outcome::{Fact, Outcome};
 use crate::model::plan::Scope;
 use crate::model::{Document, Role};
-use crate::units::{BitRate, ByteSize};
+use crate::units::ByteSize;
 
 /// The most queues whose interrupts are told one by one.
 const MOST_QUEUES: usize = 16;
@@ -20,69 +20,10 @@ pub(super) fn named(document: &Document, role: Role, name: &str) -> String {
 }
 
 /// The ends of which something is known.
-fn ends(document: &Document) -> Vec<(Role, &HostLink)> {
+pub(super) fn ends(document: &Document) -> Vec<(Role, &HostLink)> {
     let section = document.measurements.link.measured();
     let ends = section.into_iter().flat_map(|section| ENDS.iter().map(move |&role| (role, section.of(role))));
     ends.filter_map(|(role, link)| link.measured().map(|link| (role, link))).collect()
-}
-
-/// What the first screen says below the answer: each port on one line, and how the route runs.
-pub(super) fn summary(document: &Document, view: &mut View) {
-    let mut table = Table::new(&["port", "is", "runs at", "can do", "partner offers", "bus", "driver"]);
-    let mut facts = Vec::new();
-    let section = document.measurements.link.measured();
-    for (role, link) in ends(document) {
-        if document.plan.scope != Scope::LinkOfHost {
-            let by = link.stack.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(" → ");
-            let hops = section.filter(|_| role == Role::Pc).and_then(|section| section.hops.measured());
-            let hops = hops.map(|hops| if *hops == 1 { ", 1 hop".to_owned() } else { format!(", {hops} hops") });
-            facts.push((format!("{} route", role.title()), format!("{}, by {by}{}", route(link), hops.unwrap_or_default())));
-        }
-        for interface in &link.stack {
-            table.rows.push(row(&named(document, role, &interface.name), interface));
-            if let Some(bond) = &interface.bond {
-                let used = bond.ports.iter().filter(|port| port.active == Some(true)).count();
-                let policy = bond.hash_policy.as_ref().map(|policy| format!(", hash {policy}")).unwrap_or_default();
-                let text = format!("{}{policy}, {used} of {} ports carry traffic", bond.mode, bond.ports.len());
-                facts.push((named(document, role, &interface.name), text));
-            }
-        }
-        let heard = link.neighbours.measured().into_iter().flatten();
-        facts.extend(heard.map(|switch| (format!("{} switch", named(document, role, &switch.interface)), neighbour(switch))));
-    }
-    view.table(table);
-    view.facts(facts);
-}
-
-fn row(name: &str, interface: &Interface) -> Vec<String> {
-    let virtually = interface.kind.speed_is_no_evidence();
-    let speed = match (interface.carrier.measured(), interface.speed_bps.measured()) {
-        (Some(false), _) => "no link".to_owned(),
-        (_, Some(fact)) if virtually => format!("claims {}", fact.value),
-        (_, Some(fact)) => {
-            let duplex = interface.duplex.measured().map(|fact| format!(" {}", duplex(fact.value))).unwrap_or_default();
-            let fixed = if interface.autoneg.measured().is_some_and(|fact| !fact.value) { ", fixed" } else { "" };
-            format!("{}{duplex}{fixed}", fact.value)
-        }
-        (_, None) => "?".to_owned(),
-    };
-    let most = |rates: &[BitRate]| rates.iter().max().map(ToString::to_string);
-    let modes = interface.modes.measured();
-    let can = modes.map(|modes| match (most(&modes.supported_bps), most(&modes.advertised_bps)) {
-        (Some(can), Some(offers)) if can != offers => format!("{can}, offers {offers}"),
-        (Some(can), _) => can,
-        (None, _) => String::new(),
-    });
-    vec![
-        name.to_owned(),
-        kind(interface.kind).to_owned(),
-        speed,
-        can.unwrap_or_default(),
-        modes.and_then(|modes| most(&modes.partner_bps)).unwrap_or_default(),
-        // What else there is to say of it stands below.
-        interface.bus.measured().and_then(|bus| bus.description.split([',', ';', ':']).next()).unwrap_or_default().to_owned(),
-        interface.driver.measured().map(|fact| fact.value.clone()).unwrap_or_default(),
-    ]
 }
 
 /// What else the ports tell, each with who said it.
@@ -90,7 +31,7 @@ pub(super) fn ports(document: &Document, view: &mut View) {
     for (role, link) in ends(document) {
         for interface in &link.stack {
             let Some(nic) = interface.nic.measured() else { continue };
-            let mut facts = nic_facts(nic);
+            let mut facts = nic_facts(nic, interface.carrier.measured() == Some(&true));
             facts.extend(bus_facts(interface));
             if facts.is_empty() {
                 continue;
@@ -115,7 +56,7 @@ fn bus_facts(interface: &Interface) -> Vec<(String, String)> {
     parts.collect()
 }
 
-fn nic_facts(nic: &Nic) -> Vec<(String, String)> {
+fn nic_facts(nic: &Nic, linked: bool) -> Vec<(String, String)> {
     let facts = [
         (
             "link modes",
@@ -132,7 +73,7 @@ fn nic_facts(nic: &Nic) -> Vec<(String, String)> {
         ("modes left out", nic.modes_doubt.clone()),
         ("connector", told(&nic.port, |port| port_word(*port).to_owned())),
         ("pairs", told(&nic.mdi, |mdi| if *mdi == Mdi::Crossed { "crossed (MDI-X)" } else { "straight (MDI)" }.to_owned())),
-        ("no link because", told(&nic.no_link_because, Clone::clone)),
+        ("no link because", told(&nic.no_link_because, Clone::clone).filter(|_| !linked)),
         ("stepped down", told(&nic.downshift, Clone::clone)),
         ("flow control", told(&nic.pause, |set| pause(*set))),
         ("energy saving", told(&nic.eee, eee)),
@@ -320,8 +261,12 @@ fn address_row(name: &str, address: &HostAddress) -> Vec<String> {
         name.to_owned(),
         format!("{}/{}", address.address, address.prefix),
         kind(address.kind).to_owned(),
-        address.speed_bps.map(|rate| if virtually { format!("claims {rate}") } else { rate.to_string() }).unwrap_or_default(),
-        address.carrier.map(|up| if up { "up" } else { "down" }.to_owned()).unwrap_or_default(),
+        address
+            .speed_bps
+            .filter(|_| address.carrier != Some(false))
+            .map(|rate| if virtually { format!("claims {rate}") } else { rate.to_string() })
+            .unwrap_or_default(),
+        address.carrier.map(|up| if up { "up" } else { "no link" }.to_owned()).unwrap_or_default(),
     ]
 }
 
@@ -329,15 +274,7 @@ fn watched(document: &Document, section: &LinkSection, view: &mut View) {
     let Some(watched) = section.watched.measured() else { return };
     view.section("Counters while watched");
     let mut table = Table::new(&["interface", "errors and drops that grew"]);
-    for (role, counted) in [(Role::Pc, &watched.pc), (Role::Nas, &watched.nas)] {
-        for (name, counters) in counted.measured().into_iter().flatten() {
-            let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name));
-            let odd: Vec<_> = odd.take(MOST_QUEUES).map(|(name, count)| format!("{name} {count}")).collect();
-            if !odd.is_empty() {
-                table.rows.push(vec![named(document, role, name), odd.join(", ")]);
-            }
-        }
-    }
+    table.rows.extend(grown(document, watched).into_iter().map(|(name, counted)| vec![name, counted]));
     let moved = traffic(&watched.pc).into_iter().chain(traffic(&watched.nas)).max();
     let moved = moved.map(|bytes| format!(", with up to {} of other traffic at a port", ByteSize(bytes)));
     let length = format!("{}{}", watched.elapsed_us, moved.unwrap_or_default());
@@ -347,6 +284,21 @@ fn watched(document: &Document, section: &LinkSection, view: &mut View) {
         view.note(Tone::Plain, format!("Within {length}:"));
         view.table(table);
     }
+}
+
+/// The interfaces at which errors or drops were counted, and which.
+pub(super) fn grown(document: &Document, watched: &Watched) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (role, counted) in [(Role::Pc, &watched.pc), (Role::Nas, &watched.nas)] {
+        for (name, counters) in counted.measured().into_iter().flatten() {
+            let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name));
+            let odd: Vec<_> = odd.take(MOST_QUEUES).map(|(name, count)| format!("{name} {count}")).collect();
+            if !odd.is_empty() {
+                all.push((named(document, role, name), odd.join(", ")));
+            }
+        }
+    }
+    all
 }
 
 /// The most bytes that any interface moved.

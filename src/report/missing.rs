@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::view::{Item, Tone, View};
 use crate::model::Document;
 use crate::model::mtu::needless;
+use crate::model::plan::Scope;
 
 /// The kinds of places that are named for one reason; the rest is counted.
 const MAX_PLACES: usize = 8;
@@ -26,7 +27,9 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 10] = [
+const NOT_USED: [&str; 12] = [
+    "no agent answered, so the hops",
+    "there is a link",
     "not asked for",
     "nothing is aggregated on this end's way",
     "this end sent nothing",
@@ -38,6 +41,10 @@ const NOT_USED: [&str; 10] = [
     "--congestion names no second one to compare with",
     "congestion controls were compared, which needs one number of streams",
 ];
+
+/// The kinds of interfaces without a plug, and what only a port with one can tell: its absence is no news.
+const NO_PLUG: [&str; 9] = ["virtual_machine", "veth", "bridge", "loopback", "bond", "team", "vlan", "macvlan", "tunnel"];
+const PORT_ONLY: [&str; 2] = ["nic", "bus"];
 
 /// A reason and the places where it holds.
 struct Missing {
@@ -54,6 +61,13 @@ pub(super) fn section(document: &Document, view: &mut View) {
             if let Some(value) = value.get(part) {
                 found.walk(value, &mut vec![name.to_owned()]);
             }
+        }
+    }
+    if document.plan.scope == Scope::LinkOfHost {
+        // There is no other end, so this one is not the PC of anything.
+        found.all.retain(|missing| !missing.reason.starts_with("no host was named"));
+        for part in found.all.iter_mut().flat_map(|missing| &mut missing.places).flatten().filter(|part| *part == "PC") {
+            "this host".clone_into(part);
         }
     }
     let quiet = |reason: &str| reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start));
@@ -124,7 +138,8 @@ impl Collected {
     fn walk(&mut self, value: &Value, path: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
-                for (name, inner) in fields {
+                let made_up = fields.get("kind").and_then(Value::as_str).is_some_and(|kind| NO_PLUG.contains(&kind));
+                for (name, inner) in fields.iter().filter(|(name, _)| !(made_up && PORT_ONLY.contains(&name.as_str()))) {
                     let reason = inner.get("reason").and_then(Value::as_str);
                     match (name.as_str(), reason) {
                         ("skipped" | "failed", Some(reason)) if fields.len() == 1 => {

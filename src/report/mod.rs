@@ -10,6 +10,7 @@ mod answer;
 mod clean;
 mod json;
 mod ladder;
+mod link_screen;
 mod links;
 mod machines;
 mod markdown;

@@ -35,7 +35,7 @@ pub(super) fn links(document: &Document, view: &mut View) {
         }
         facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate} as you stated"))));
         let heard = link.neighbours.measured().into_iter().flatten();
-        facts.extend(heard.map(|switch| (format!("{} {} switch", role.title(), switch.interface), neighbour(switch))));
+        facts.extend(heard.map(|switch| (format!("{} switch", named(document, *role, &switch.interface)), neighbour(switch))));
         for interface in &link.stack {
             let name = named(document, *role, &interface.name);
             table.rows.push(interface_row(&name, interface));
@@ -92,6 +92,7 @@ pub(super) fn neighbour(neighbour: &Neighbour) -> String {
         neighbour.stated_mtu.map(|mtu| format!("MTU {mtu} (by CDP, which some switches state wrongly)")),
         neighbour.aggregation.map(|[can, is]| format!("aggregation: able {}, in use {}", word(can), word(is))),
         neighbour.autoneg.map(|[can, does]| format!("negotiates: able {}, does {}", word(can), word(does))),
+        neighbour.speed_bps.map(|rate| format!("runs at {rate}")),
         neighbour.duplex.map(|it| format!("{} duplex", duplex(it))),
         neighbour.lacp.as_ref().map(|[device, ours]| {
             format!("it wants to aggregate (LACP state {}/{}), and this port is in no bond", device.state, ours.state)
@@ -104,15 +105,19 @@ pub(super) fn neighbour(neighbour: &Neighbour) -> String {
 
 fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
     let virtually = interface.kind.speed_is_no_evidence();
+    // Some drivers go on to tell the speed and duplex of the link that they had.
+    let down = interface.carrier.measured() == Some(&false);
+    let unless_down = |word: &str, told: String| if down { word.to_owned() } else { told };
+    let speed = cell(&interface.speed_bps, |fact| match fact.source {
+        Source::User => format!("{} as you stated", fact.value),
+        _ if virtually => format!("{} (claimed, virtual: no evidence)", fact.value),
+        _ => fact.value.to_string(),
+    });
     vec![
         name.to_owned(),
         kind(interface.kind).to_owned(),
-        cell(&interface.speed_bps, |fact| match fact.source {
-            Source::User => format!("{} as you stated", fact.value),
-            _ if virtually => format!("{} (claimed, virtual: no evidence)", fact.value),
-            _ => fact.value.to_string(),
-        }),
-        cell(&interface.duplex, |fact| duplex(fact.value).to_owned()),
+        unless_down("no link", speed),
+        unless_down("", cell(&interface.duplex, |fact| duplex(fact.value).to_owned())),
         cell(&interface.mtu, |fact| fact.value.to_string()),
         cell(&interface.driver, |fact| fact.value.clone()),
         // Interfaces made by software are on none; the reason stands under “Not measured”.
@@ -200,7 +205,7 @@ fn modes_row(name: &str, modes: &LinkModes) -> Vec<String> {
 fn interface_facts(interface: &Interface) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(false) = interface.carrier.measured() {
-        parts.push("no carrier".to_owned());
+        parts.push("no link".to_owned());
     }
     if let Some(changes) = interface.carrier_changes.measured().filter(|changes| **changes > 2) {
         parts.push(format!("carrier changed {changes} times since boot"));
@@ -277,9 +282,9 @@ fn port_row(name: String, port: &BondPort) -> Vec<String> {
     };
     vec![
         name,
-        text(port.up.map(|up| if up { "up" } else { "down" }.to_owned())),
-        text(port.speed_bps.map(|rate| rate.to_string())),
-        text(port.duplex.map(|value| duplex(value).to_owned())),
+        text(port.up.map(|up| if up { "up" } else { "no link" }.to_owned())),
+        text(port.speed_bps.filter(|_| port.up != Some(false)).map(|rate| rate.to_string())),
+        text(port.duplex.filter(|_| port.up != Some(false)).map(|value| duplex(value).to_owned())),
         text(port.active.map(|active| if active { "yes" } else { "no" }.to_owned())),
         text(port.failures.map(|count| count.to_string())),
         text(port.aggregator.map(|id| id.to_string())),

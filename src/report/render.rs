@@ -64,7 +64,7 @@ pub struct Style {
     pub unicode: bool,
     /// Whether every probe of the search for the path MTU is listed.
     pub trace: bool,
-    /// Whether a report of raw rates alone goes on behind its first screen; every other report always does.
+    /// Whether a report of raw rates or of links alone goes on behind its first screen; every other report always does.
     pub details: bool,
 }
 

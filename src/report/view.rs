@@ -15,6 +15,8 @@ const MAX_PROBES: usize = 1000;
 
 /// What stands at the end of a report that is its first screen only.
 const MORE: &str = "`--details` shows the rest: what held each pass back, round trips, costs, processors, links, hosts; `-o FILE` saves all of it.";
+/// The same of a report about links.
+const MORE_OF_LINKS: &str = "`--details` shows the rest: what else each port tells and who said it, addresses, counters, hosts, what was not measured; `-o FILE` saves all of it.";
 
 /// A report as a sequence of blocks.
 #[derive(Debug, Default)]
@@ -124,7 +126,7 @@ impl View {
         } else if document.plan.scope.is_throughput() {
             view.fill_throughput(document, style);
         } else if document.plan.scope.is_link() {
-            view.fill_links(document);
+            view.fill_links(document, style);
         } else {
             view.fill(document, style);
         }
@@ -185,9 +187,16 @@ impl View {
         answer::last_words(document, self);
     }
 
-    /// The links alone.
-    fn fill_links(&mut self, document: &Document) {
+    /// The links alone: one screen, and the rest where it is wanted.
+    fn fill_links(&mut self, document: &Document, style: &Style) {
         answer::first_screen(document, self);
+        if !style.details {
+            answer::every_finding(document, self);
+            if document.measurements.link.measured().is_none_or(|section| section.pc.measured().is_none()) {
+                missing::section(document, self);
+            }
+            return self.note(Tone::Plain, MORE_OF_LINKS);
+        }
         answer::details(document, self);
         network::links(document, self);
         links::spreads(document, self);

@@ -16,7 +16,8 @@ pub fn link(args: &LinkArgs) -> Exit {
             return Exit::CouldNot;
         }
     };
-    measure(&args.output, Tells::All, async |events| match mode {
+    let tells = if args.details { Tells::All } else { Tells::FirstScreen };
+    measure(&args.output, tells, async |events| match mode {
         LinkMode::Agent(settings) => Box::pin(diagnose(*settings, events)).await,
         LinkMode::Alone(settings) => Box::pin(look_at_links(settings, events)).await,
     })

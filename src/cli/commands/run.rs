@@ -35,7 +35,7 @@ pub enum Tells {
     All,
     /// Every probe of the path MTU too.
     Probes,
-    /// Of raw rates no more than the first screen; files get the rest.
+    /// Of raw rates or links no more than the first screen; files get the rest.
     FirstScreen,
 }
 

@@ -1,0 +1,173 @@
+//! The first screen about links: each port on one line, the routes, the aggregations, the switches, and what the load carried.
+
+use super::links::{ends, grown, named};
+use super::network::{duplex, kind, neighbour, route};
+use super::view::{Table, Tone, View};
+use crate::model::flows::FlowSpread;
+use crate::model::link::{Bond, HostLink, Interface, InterfaceKind as Kind};
+use crate::model::link_event::EventKind;
+use crate::model::plan::Scope;
+use crate::model::{Direction, Document, Role};
+use crate::units::BitRate;
+
+/// The most ports whose counters or broken links are named; the rest stands behind the first screen.
+const MOST_NAMED: usize = 4;
+
+/// What the first screen says below the answer.
+pub(super) fn summary(document: &Document, view: &mut View) {
+    let mut table = Table::new(&["port", "is", "runs at", "can do", "partner offers", "bus", "driver"]);
+    let mut facts = Vec::new();
+    for (role, link) in ends(document) {
+        if document.plan.scope != Scope::LinkOfHost {
+            facts.push((format!("{} route", role.title()), way(document, role, link)));
+        }
+        let stated = link.stack.iter().position(|it| !matches!(it.kind, Kind::Bridge | Kind::Vlan | Kind::Macvlan));
+        for (at, interface) in link.stack.iter().enumerate() {
+            let stated = link.stated_speed_bps.filter(|_| stated == Some(at));
+            table.rows.push(row(&named(document, role, &interface.name), interface, stated));
+            if let Some(bond) = &interface.bond {
+                let spread = link.flows.measured().filter(|spread| spread.interface == interface.name);
+                facts.push((named(document, role, &interface.name), aggregation(bond, spread.map(|spread| &**spread))));
+            }
+        }
+        let heard = link.neighbours.measured().into_iter().flatten();
+        facts.extend(heard.map(|switch| (format!("{} switch", named(document, role, &switch.interface)), neighbour(switch))));
+    }
+    facts.push(("load".to_owned(), load(document)));
+    facts.push(("watched".to_owned(), watched(document)));
+    facts.push(("links broke".to_owned(), broken(document)));
+    view.table(table);
+    view.facts(facts);
+    for (role, link) in ends(document).into_iter().filter(|(_, link)| link.left_out > 0) {
+        let whose = if document.plan.scope == Scope::LinkOfHost { "this host" } else { role.title() };
+        view.note(Tone::Plain, format!("{} more interfaces of {whose} are not listed.", link.left_out));
+    }
+}
+
+fn way(document: &Document, role: Role, link: &HostLink) -> String {
+    let by = link.stack.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(" → ");
+    let section = document.measurements.link.measured().filter(|_| role == Role::Pc);
+    let hops = section.and_then(|section| section.hops.measured());
+    let hops = hops.map(|hops| if *hops == 1 { ", 1 hop".to_owned() } else { format!(", {hops} hops") });
+    format!("{}, by {by}{}", route(link), hops.unwrap_or_default())
+}
+
+/// How it works, and what the hash means for a copy.
+fn aggregation(bond: &Bond, spread: Option<&FlowSpread>) -> String {
+    let used = bond.ports.iter().filter(|port| port.active == Some(true)).count();
+    let policy = bond.hash_policy.as_ref().map(|policy| format!(", hash {policy}")).unwrap_or_default();
+    let says = spread.and_then(|spread| spread.says.first()).map(|says| format!(". {says}")).unwrap_or_default();
+    format!("{}{policy}, {used} of {} ports carry traffic{says}", bond.mode, bond.ports.len())
+}
+
+fn row(name: &str, interface: &Interface, stated: Option<BitRate>) -> Vec<String> {
+    let virtually = interface.kind.speed_is_no_evidence();
+    let speed = match (interface.carrier.measured(), stated, interface.speed_bps.measured()) {
+        (Some(false), ..) => "no link".to_owned(),
+        (_, Some(rate), _) => format!("{rate} as you stated"),
+        (_, _, Some(fact)) if virtually => format!("claims {}", fact.value),
+        (_, _, Some(fact)) => {
+            let duplex = interface.duplex.measured().map(|fact| format!(" {}", duplex(fact.value))).unwrap_or_default();
+            let fixed = if interface.autoneg.measured().is_some_and(|fact| !fact.value) { ", fixed" } else { "" };
+            format!("{}{duplex}{fixed}", fact.value)
+        }
+        (_, _, None) => "not told".to_owned(),
+    };
+    let most = |rates: &[BitRate]| rates.iter().max().map(ToString::to_string);
+    let modes = interface.modes.measured();
+    let can = modes.and_then(|modes| match (most(&modes.supported_bps), most(&modes.advertised_bps)) {
+        (Some(can), Some(offers)) if can != offers => Some(format!("{can}, offers {offers}")),
+        (can, _) => can,
+    });
+    let has_modes = matches!(interface.kind, Kind::Physical | Kind::VirtualMachine | Kind::Wifi | Kind::Unknown);
+    let untold = || if has_modes { "not told".to_owned() } else { String::new() };
+    vec![
+        name.to_owned(),
+        kind(interface.kind).to_owned(),
+        speed,
+        can.unwrap_or_else(untold),
+        modes.and_then(|modes| most(&modes.partner_bps)).unwrap_or_default(),
+        // What else there is to say of it stands below.
+        interface.bus.measured().map(|bus| beginning(&bus.description).to_owned()).unwrap_or_default(),
+        interface.driver.measured().map(|fact| fact.value.clone()).unwrap_or_default(),
+    ]
+}
+
+/// The first part of a description: up to a sign that ends one, outside parentheses.
+fn beginning(text: &str) -> &str {
+    let mut depth = 0_usize;
+    let end = text.char_indices().find(|&(at, sign)| {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let ends = matches!(sign, ';' | ':' | ',') && text.get(at + 1..).is_some_and(|rest| rest.starts_with(' '));
+        depth == 0 && ends
+    });
+    end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+}
+
+/// What the load carried in each direction; empty without one.
+fn load(document: &Document) -> String {
+    let Some(section) = document.measurements.throughput.measured() else { return String::new() };
+    let passes = Direction::BOTH.into_iter().filter_map(|direction| {
+        let passes = section.of(direction);
+        let pass = passes.multi.measured().or_else(|| passes.single.measured())?;
+        let plural = if pass.streams == 1 { "" } else { "s" };
+        let how = format!("with {} stream{plural} for {:.0} s", pass.streams, pass.elapsed_us.0 as f64 / 1e6);
+        Some((format!("{} {}", direction.arrow(), pass.goodput_bps), how))
+    });
+    match passes.collect::<Vec<_>>().as_slice() {
+        [(up, how), (down, as_well)] if how == as_well => format!("{up}, {down} {how}"),
+        some => some.iter().map(|(rate, how)| format!("{rate} {how}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// What a watch counted; empty where nothing was, or nobody watched.
+fn watched(document: &Document) -> String {
+    let watched = document.measurements.link.measured().and_then(|section| section.watched.measured());
+    let Some((watched, grown)) = watched.map(|watched| (watched, grown(document, watched))) else { return String::new() };
+    if grown.is_empty() {
+        return String::new();
+    }
+    let named = grown.iter().take(MOST_NAMED).map(|(name, counted)| format!("{name}: {counted}"));
+    format!("within {}: {}", watched.elapsed_us, named.collect::<Vec<_>>().join(" · "))
+}
+
+/// How often which port lost its link, as the kernel's log has it.
+fn broken(document: &Document) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (role, link) in ends(document) {
+        let events = link.events.measured().into_iter().flatten();
+        for event in events.filter(|event| matches!(event.kind, EventKind::Down)) {
+            let name = named(document, role, &event.interface);
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((name, 1)),
+            }
+        }
+    }
+    let times = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let told = counts.iter().take(MOST_NAMED).map(|(name, count)| format!("{name} {}", times(*count)));
+    let told = told.collect::<Vec<_>>().join(", ");
+    if told.is_empty() { told } else { format!("{told}, by the kernel's log") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bus_is_cut_between_its_parts_and_never_within_a_parenthesis() {
+        for (text, shown) in [
+            ("PCIe x1 (5 GT/s, of 8 GT/s), behind a hub", "PCIe x1 (5 GT/s, of 8 GT/s)"),
+            ("virtio: made up", "virtio"),
+            ("USB 3 at 1:2.3; slow", "USB 3 at 1:2.3"),
+            ("(never, closed", "(never, closed"),
+            ("", ""),
+        ] {
+            assert_eq!(beginning(text), shown);
+        }
+    }
+}
