@@ -101,7 +101,7 @@ fn tops(host: &Host<'_>, names: Vec<String>, addressed: impl Fn(&str) -> bool) -
         };
         tops.push((rank, name));
     }
-    tops.sort_by(|a, b| (a.0, natural(&a.1)).cmp(&(b.0, natural(&b.1))));
+    tops.sort_by_key(|(rank, name)| (*rank, natural(name)));
     tops.into_iter().map(|(_, name)| name).collect()
 }
 
@@ -132,10 +132,10 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 
 /// Why a host with interfaces has no port to look at.
 fn nothing_to_see(names: &[String]) -> String {
-    let named = names.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     format!(
-        "this host has no port but {named}{more}: the loopback interface, or virtual ones without an address; in a container the ports are those of the machine around it"
+        "this host has no port but {shown}{more}: the loopback interface, or virtual ones without an address; in a container the ports are those of the machine around it"
     )
 }
 

@@ -41,7 +41,10 @@ fn directions(section: &ThroughputSection) -> impl Iterator<Item = (Direction, &
 /// One sentence for each direction: where loss begins.
 pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
-        view.note(Tone::Plain, format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)));
+        view.note(
+            Tone::Plain,
+            format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)),
+        );
     }
     let failed = Direction::BOTH.into_iter().filter_map(|way| match section.udp.measured()?.of(way) {
         Outcome::Failed(why) => Some((way, why)),

@@ -72,6 +72,7 @@ mod rate_tests;
 mod tests;
 
 pub(super) use datagrams::wire as udp_wire;
+pub(super) use hop::line_level;
 pub(super) use link_outcomes::{LINKS_CONSISTENT, LINKS_UNKNOWN};
 pub(super) use list::{Explains, Hit, check_all};
 pub use list::{RuleDoc, explain, rules};
@@ -80,5 +81,4 @@ pub(super) use mtu_black_hole::{Hole, clamped, full_size, lossy};
 pub(super) use mtu_outcomes::{MTU_CONSISTENT, MTU_UNKNOWN};
 pub(super) use mtu_tcp::{clamps, headers};
 pub(super) use outcomes::{AS_ASKED, AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
-pub(super) use hop::line_level;
 pub(super) use sharing::nas_wire;
