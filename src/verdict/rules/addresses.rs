@@ -110,14 +110,15 @@ fn two_ports(seen: &Seen<'_>, role: Role) -> Option<Hit> {
 
 /// Whether an address belongs to an interface of the way in use.
 fn uses(link: &HostLink, it: &HostAddress) -> bool {
-    it.address == link.local || link.stack.iter().any(|interface| interface.name == it.interface)
+    it.address.to_canonical() == link.local.to_canonical() || link.stack.iter().any(|interface| interface.name == it.interface)
 }
 
 /// The NAS's address that was used is on another port than its route back.
 fn asymmetric(seen: &Seen<'_>) -> Option<Hit> {
     let link = seen.end(Role::Nas).link?;
     let top = link.top()?;
-    let mut with = link.addresses.measured().into_iter().flatten().filter(|it| it.address == link.local);
+    let mut with =
+        link.addresses.measured().into_iter().flatten().filter(|it| it.address.to_canonical() == link.local.to_canonical());
     // The same address at a port of the way, or at none with a cable, says nothing.
     let beside = |it: &HostAddress| it.kind != InterfaceKind::Loopback && link.stack.iter().all(|on| on.name != it.interface);
     let first = with.next()?;
@@ -144,17 +145,21 @@ fn faster(seen: &Seen<'_>) -> Option<Hit> {
     }
     let used = |role: Role| seen.end(role).total;
     let now = used(Role::Pc).zip(used(Role::Nas)).map(|(a, b)| a.min(b))?;
-    let addresses = |link: &HostLink| -> HashSet<IpAddr> { linked(link).map(|it| it.address).collect() };
+    let addresses = |link: &HostLink| -> HashSet<IpAddr> { linked(link).map(|it| it.address.to_canonical()).collect() };
     let (all_pc, all_nas) = (addresses(pc), addresses(nas));
     // An address that both hosts have (a bridge of containers, say) leads each to itself.
-    let own: Vec<&HostAddress> = linked(pc).filter(|it| cabled(it) && !all_nas.contains(&it.address)).take(MOST).collect();
-    let other: Vec<&HostAddress> = linked(nas).filter(|it| cabled(it) && !all_pc.contains(&it.address)).take(MOST).collect();
+    let own: Vec<&HostAddress> =
+        linked(pc).filter(|it| cabled(it) && !all_nas.contains(&it.address.to_canonical())).take(MOST).collect();
+    let other: Vec<&HostAddress> =
+        linked(nas).filter(|it| cabled(it) && !all_pc.contains(&it.address.to_canonical())).take(MOST).collect();
     let pairs = own.iter().flat_map(|ours| other.iter().map(move |theirs| (*ours, *theirs)));
     let better = pairs.filter_map(|(ours, theirs)| {
         // Another address of the same two ports is no other cable.
         let in_use = uses(pc, ours) && uses(nas, theirs);
         let speed = ours.speed_bps?.min(theirs.speed_bps?);
-        let meets = ours.holds(theirs.address) && theirs.holds(ours.address) && ours.address.is_ipv4() == pc.local.is_ipv4();
+        let meets = ours.holds(theirs.address)
+            && theirs.holds(ours.address)
+            && ours.address.to_canonical().is_ipv4() == pc.local.to_canonical().is_ipv4();
         (!in_use && meets && speed.as_f64() >= limits::SPEED_STEP * now.as_f64()).then_some((speed, ours, theirs))
     });
     let (speed, ours, theirs): (BitRate, _, _) = better.max_by_key(|(speed, ..)| *speed)?;
