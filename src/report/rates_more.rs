@@ -41,7 +41,10 @@ fn directions(section: &ThroughputSection) -> impl Iterator<Item = (Direction, &
 /// One sentence for each direction: where loss begins.
 pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
     for (way, udp) in directions(section) {
-        view.note(Tone::Plain, format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)));
+        view.note(
+            Tone::Plain,
+            format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)),
+        );
     }
     let failed = Direction::BOTH.into_iter().filter_map(|way| match section.udp.measured()?.of(way) {
         Outcome::Failed(why) => Some((way, why)),
@@ -192,7 +195,13 @@ fn fairness(all: &Together, direction: Direction) -> String {
         index if index >= 0.8 => "fairly evenly",
         _ => "unevenly",
     };
-    all.fairness(direction).map(|index| format!("{} (fairness {index:.2}; 1 is even)", words(index))).unwrap_or_default()
+    let told = all.fairness(direction).map(|index| format!("{} (fairness {index:.2}; 1 is even)", words(index)));
+    let own_limit = || match all.losers(direction)?.as_slice() {
+        [] => Some("each PC gets what it gets alone".to_owned()),
+        [one] => Some(format!("only {} gets less than alone; the others are at their own limit", all.title(*one))),
+        _ => None,
+    };
+    told.or_else(own_limit).unwrap_or_default()
 }
 
 /// What was asked of the test, where it was more than the ordinary one.
