@@ -194,7 +194,7 @@ fn check(tables: &[Together]) {
                 continue;
             };
             assert_eq!(table.sum(direction).unwrap().0, rates.iter().sum::<u64>());
-            assert!((0.0..=1.0 + 1e-9).contains(&table.fairness(direction).unwrap()));
+            assert!(table.fairness(direction).is_none_or(|index| (0.0..=1.0 + 1e-9).contains(&index)));
             assert!(table.best_alone(direction).is_some());
         }
     }
@@ -283,5 +283,5 @@ fn a_pc_that_failed_leaves_the_sum_open() {
         ended: None,
     };
     assert_eq!(table(&[Some(100), None]).sum(Direction::Upload), None);
-    assert_eq!(table(&[Some(100), Some(300)]).fairness(Direction::Upload), Some(0.8));
+    assert_eq!(table(&[Some(100), Some(300)]).fairness(Direction::Upload), None, "each has what it has alone");
 }

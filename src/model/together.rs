@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::host::Direction;
 use crate::units::BitRate;
 
+/// A PC that keeps this share of what it gets alone has lost nothing: two passes of one kind differ by as much on busy hosts.
+const KEPT: f64 = 0.90;
+
 /// What all PCs of one group measured: each alone, then all at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Together {
@@ -69,10 +72,31 @@ impl Together {
         self.members.iter().filter_map(|m| m.alone.of(direction)).max()
     }
 
-    /// How evenly the PCs shared: Jain's index, (Σx)² / (n·Σx²), 1 for equal shares and 1/n when one took everything.
+    /// The PCs, counted from 0, that get clearly less than alone while all measure; none where a rate is missing.
+    pub fn losers(&self, direction: Direction) -> Option<Vec<usize>> {
+        let rates: Option<Vec<(f64, Option<BitRate>)>> =
+            self.members.iter().map(|m| Some((m.together.of(direction)?.as_f64(), m.alone.of(direction)))).collect();
+        let lost = |(now, alone): &(f64, Option<BitRate>)| alone.is_none_or(|alone| *now < KEPT * alone.as_f64());
+        Some(rates?.iter().enumerate().filter(|(_, rates)| lost(rates)).map(|(at, _)| at).collect())
+    }
+
+    /// The PCs among which a share can be uneven: those that get clearly less than alone, and who gets more than the least of them. A PC
+    /// that gets what it gets alone, and no more than those, is at the limit of its own line (max-min fairness). None where a rate is
+    /// missing.
+    pub fn sharing(&self, direction: Direction) -> Option<Vec<usize>> {
+        let losers = self.losers(direction)?;
+        let rate = |at: usize| self.members.get(at).and_then(|m| m.together.of(direction));
+        let least = losers.iter().filter_map(|at| rate(*at)).min();
+        let counts = |at: &usize| losers.contains(at) || least.is_some_and(|least| rate(*at).is_some_and(|own| own > least));
+        Some((0..self.members.len()).filter(counts).collect())
+    }
+
+    /// How evenly the PCs shared that could share ([`Self::sharing`]): Jain's index, (Σx)² / (n·Σx²), 1 for equal shares and 1/n when one
+    /// took everything. None where fewer than two did, or a rate is missing.
     pub fn fairness(&self, direction: Direction) -> Option<f64> {
-        let rates: Option<Vec<f64>> = self.members.iter().map(|m| m.together.of(direction).map(BitRate::as_f64)).collect();
-        let rates = rates?;
+        let among = self.sharing(direction).filter(|among| among.len() > 1)?;
+        let rate = |at: &usize| Some(self.members.get(*at)?.together.of(direction)?.as_f64());
+        let rates: Vec<f64> = among.iter().filter_map(rate).collect();
         let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|x| x * x).sum::<f64>());
         (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
     }

@@ -316,7 +316,7 @@ fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut Vie
             let row = [
                 thread_cost(cost, pass.bytes),
                 cycles(cost, pass.bytes),
-                host_cost(document, role, pass).map(|cost| format!("{cost:.2} s/GB")),
+                whole_host(host_cost(document, role, pass), cost, pass.bytes),
                 core.map(|rate| rate.to_string()),
             ];
             if row.iter().any(Option::is_some) {
@@ -329,7 +329,7 @@ fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut Vie
         view.table(table);
         view.note(
             Tone::Plain,
-            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's own threads, and of the whole host with the work of its kernel and of every other program that ran meanwhile; what it does at rest is taken off where a run looked at that. What a core carries is the rate over the cores that were busy.",
+            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's own threads, and of the whole host with the work of its kernel and of every other program that ran meanwhile; what it does at rest is taken off where a run looked at that, and ≥ stands where a busy host leaves no more than our own threads. What a core carries is the rate over the cores that were busy.",
         );
     }
 }
@@ -356,6 +356,17 @@ fn host_cost(document: &Document, role: Role, pass: &Pass) -> Option<f64> {
     let rate = pass.goodput_bps.bytes().0 as f64 / 1e9;
     let cores = (window.busy_cores() - idle(document, role).map_or(0.0, CpuWindow::busy_cores)).max(0.0);
     (rate > 0.0 && cores > 0.0).then(|| cores / rate)
+}
+
+/// The whole host's cost beside that of our own threads, which are a part of it. Where what a busy host did at rest takes off more than the
+/// others did meanwhile, no figure of the whole is left.
+fn whole_host(whole: Option<f64>, own: Option<&ThreadCost>, bytes: ByteSize) -> Option<String> {
+    let own = own.filter(|_| bytes.0 > 0).map_or(0.0, |own| own.cpu_us.seconds() / (bytes.0 as f64 / 1e9));
+    match whole {
+        Some(whole) if whole >= own => Some(format!("{whole:.2} s/GB")),
+        _ if own > 0.0 && whole.is_some() => Some(format!("≥ {own:.1} s/GB")),
+        _ => None,
+    }
 }
 
 /// What a host does at rest, where a run has looked.

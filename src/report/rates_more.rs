@@ -195,7 +195,13 @@ fn fairness(all: &Together, direction: Direction) -> String {
         index if index >= 0.8 => "fairly evenly",
         _ => "unevenly",
     };
-    all.fairness(direction).map(|index| format!("{} (fairness {index:.2}; 1 is even)", words(index))).unwrap_or_default()
+    let told = all.fairness(direction).map(|index| format!("{} (fairness {index:.2}; 1 is even)", words(index)));
+    let own_limit = || match all.losers(direction)?.as_slice() {
+        [] => Some("each PC gets what it gets alone".to_owned()),
+        [one] => Some(format!("only {} gets less than alone; the others are at their own limit", all.title(*one))),
+        _ => None,
+    };
+    told.or_else(own_limit).unwrap_or_default()
 }
 
 /// What was asked of the test, where it was more than the ordinary one.

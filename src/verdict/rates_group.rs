@@ -59,6 +59,11 @@ fn fairness(all: &Together) -> String {
     format!(", shared {how} (fairness {index:.2}, 1 is even)")
 }
 
+/// Whether nobody gets less than others for another reason than its own line.
+fn is_fair(all: &Together, direction: Direction) -> bool {
+    all.fairness(direction).is_none_or(|index| index >= limits::FAIR)
+}
+
 /// Several PCs, where this one has no pass of its own.
 pub(super) fn together(seen: &Seen<'_>) -> Option<Verdict> {
     let all = seen.doc.measurements.throughput.measured()?.together.measured()?;
@@ -93,6 +98,12 @@ pub(super) fn together(seen: &Seen<'_>) -> Option<Verdict> {
                 "the sum grows. {text}, more than the best of them alone ({best}) and less than the sum of what each has alone. {}",
                 limit(seen)
             ),
+        ),
+        // All PCs told what they get, and none is worse off than another: what they share is the answer.
+        Shared::Limited if found.iter().all(|(way, _)| is_fair(all, *way)) => healthy(
+            AS_ASKED,
+            Confidence::Medium,
+            format!("the sum does not grow. {text}, no more than the best of them alone ({best}). {}", limit(seen)),
         ),
         Shared::Limited => Some(unknown(
             UNEXPLAINED,

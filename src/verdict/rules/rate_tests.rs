@@ -342,7 +342,7 @@ const VERDICTS: &[Case] = &[
             doc.tcp().upload = DirectionThroughput::skipped("together");
             doc.tcp().download = DirectionThroughput::skipped("together");
         },
-        "inconclusive.unexplained-network-gap",
+        "none.as-asked",
     ),
     (
         "several PCs fill the NAS's link",
@@ -378,6 +378,15 @@ const VERDICTS: &[Case] = &[
         |doc| {
             doc.no_links();
             only_together(doc, &[(700, 350), (700, 350)]);
+        },
+        "none.as-asked",
+    ),
+    (
+        "several PCs that get no more than one alone, and one of them starves",
+        one_gbit,
+        |doc| {
+            doc.no_links();
+            only_together(doc, &[(700, 650), (700, 40)]);
         },
         "inconclusive.unexplained-network-gap",
     ),
@@ -663,6 +672,24 @@ const FINDINGS: &[Beside] = &[
     ),
     ("two PCs get twice", |doc| doc.tcp().together = group(&[(941, 940), (940, 939)]), "network.shared-limit", false),
     ("one PC takes most", |doc| doc.tcp().together = group(&[(941, 800), (940, 139)]), "network.unfair-share", true),
+    (
+        "one PC at the limit of its own line",
+        |doc| doc.tcp().together = group(&[(2_300, 2_200), (95, 94)]),
+        "network.unfair-share",
+        false,
+    ),
+    (
+        "one PC at its own line beside one that lost",
+        |doc| doc.tcp().together = group(&[(941, 820), (95, 94)]),
+        "network.unfair-share",
+        false,
+    ),
+    (
+        "one PC takes all it ever gets, the other starves",
+        |doc| doc.tcp().together = group(&[(941, 920), (940, 20)]),
+        "network.unfair-share",
+        true,
+    ),
     ("an even share", |doc| doc.tcp().together = group(&[(941, 500), (940, 440)]), "network.unfair-share", false),
     (
         "a PC whose pass failed tells no sum",

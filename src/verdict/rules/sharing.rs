@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
             code: UNFAIR,
             title: "The PCs share unevenly",
             meaning: "Information only: at the same moment some PCs get much more than others. Different round-trip times, congestion controls and links do that; so does a link aggregation that puts several PCs on one link.",
-            detected: "Jain's index of fairness of the rates while all measured is below 0.8 (1 is even, 1/n is everything for one).",
+            detected: "Jain's index of fairness of the rates while all measured is below 0.8 (1 is even, 1/n is everything for one), among the PCs that get clearly less than alone and those that get more than these. A PC that gets what it gets alone is at its own limit.",
             fix: "Compare links and round-trip times of the PCs; with an aggregation set its hash policy to layer3+4.",
         },
         check: elsewhere,
@@ -74,8 +74,10 @@ fn limit(seen: &Seen<'_>, together: &Together, direction: Direction) -> Option<H
 
 fn unfair(together: &Together, direction: Direction) -> Option<Hit> {
     let fairness = together.fairness(direction).filter(|index| *index < limits::FAIR)?;
-    let rates = together.members.iter().enumerate().filter_map(|(at, member)| Some((member.together.of(direction)?, at)));
-    let (least, most) = (rates.clone().min()?, rates.max()?);
+    let among = together.sharing(direction)?;
+    let rates = among.into_iter().filter_map(|at| Some((together.members.get(at)?.together.of(direction)?, at)));
+    let rates: Vec<(BitRate, usize)> = rates.collect();
+    let (least, most) = (rates.iter().min()?, rates.iter().max()?);
     let who = |at: usize| together.title(at);
     Some(Hit::new(UNFAIR, Where::Path, Explains::Info).towards(direction).shows(format!(
         "{}: while all measured, {} got {} and {} got {} (fairness {fairness:.2}, 1 is even).",
