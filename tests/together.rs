@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use weaklink::model::Direction;
 use weaklink::model::outcome::Outcome;
-use weaklink::model::plan::{Depth, Scope, ThroughputPlan, TogetherPlan, Ways, Workload};
+use weaklink::model::plan::{Depth, Scope, ThroughputPlan, TogetherPlan, Ways};
 use weaklink::model::together::{BothRates, Together};
 use weaklink::session::client::ClientSession;
-use weaklink::session::dial::{Family, Target};
+use weaklink::session::dial::Target;
 use weaklink::session::steps::together::{self, Gathered};
-use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, LinkWishes, RunSettings, SessionError};
+use weaklink::session::{Agent, AgentEvent, AgentSettings, Event, Events, RunSettings, SessionError};
 use weaklink::sys::Stop;
-use weaklink::units::ByteSize;
 use weaklink::wire::{PairingCode, Reply, Request};
 
 /// The shortest pass that there is.
@@ -113,25 +112,11 @@ fn code() -> PairingCode {
 }
 
 fn settings(agent: SocketAddr) -> RunSettings {
+    let target = Target { host: agent.ip().to_string(), port: agent.port() };
     RunSettings {
-        scope: Scope::Throughput,
-        target: Target { host: agent.ip().to_string(), port: agent.port() },
-        family: Family::Any,
-        code: code(),
         depth: Depth::Quick,
-        local: false,
         throughput: ThroughputPlan { streams: Some(2), ..ThroughputPlan::default() },
-        bind: None,
-        pc_dir: None,
-        path: None,
-        ssh: None,
-        workload: Workload::Large,
-        max_data: ByteSize(0),
-        gain: false,
-        lldp: Duration::ZERO,
-        links: LinkWishes::default(),
-        stated_pc: None,
-        stated_nas: None,
+        ..RunSettings::new(Scope::Throughput, target, code())
     }
 }
 

@@ -16,14 +16,13 @@ use std::time::{Duration, Instant};
 
 use net::{Lab, Mtus, NAS, Running};
 use serde_json::Value;
-use weaklink::model::plan::{Depth, Scope, ThroughputPlan, UdpPlan, Ways, Workload};
+use weaklink::model::plan::{Scope, UdpPlan, Ways};
 use weaklink::model::udp::{UdpDirection, UdpReceived, UdpSection, UdpSent};
 use weaklink::session::client::ClientSession;
-use weaklink::session::dial::Family;
-use weaklink::session::{Events, LinkWishes, RunSettings, SessionError, steps};
+use weaklink::session::{Events, RunSettings, SessionError, steps};
 use weaklink::sys::Stop;
 use weaklink::throughput::udp::assemble;
-use weaklink::units::{BitRate, ByteSize};
+use weaklink::units::BitRate;
 
 /// One network at a time: two would share the cores and measure each other.
 static ONE: Mutex<()> = Mutex::new(());
@@ -56,26 +55,7 @@ fn turn(with_iperf3: bool) -> Option<MutexGuard<'static, ()>> {
 fn plays_the_pc() {
     let Ok(text) = std::env::var(CLIENT) else { return };
     let (plan, ways, code, target): (UdpPlan, Ways, String, String) = serde_json::from_str(&text).unwrap();
-    let settings = RunSettings {
-        scope: Scope::Throughput,
-        target: target.parse().unwrap(),
-        family: Family::Any,
-        code: code.parse().unwrap(),
-        depth: Depth::Normal,
-        local: false,
-        throughput: ThroughputPlan::default(),
-        bind: None,
-        pc_dir: None,
-        path: None,
-        ssh: None,
-        workload: Workload::Large,
-        max_data: ByteSize(0),
-        gain: false,
-        lldp: Duration::ZERO,
-        links: LinkWishes::default(),
-        stated_pc: None,
-        stated_nas: None,
-    };
+    let settings = RunSettings::new(Scope::Throughput, target.parse().unwrap(), code.parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let section = runtime.block_on(async {
         let begun = Instant::now();

@@ -198,24 +198,13 @@ pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
         return Ok(MtuSettings::Alone(AloneSettings { target, family, services, lldp, stated_pc }));
     }
     Ok(MtuSettings::Together(Box::new(RunSettings {
-        scope: Scope::Mtu,
-        target,
         family,
-        code: typed_code(&args.code)?,
-        depth: Depth::Normal,
-        local: false,
         throughput: ThroughputPlan { streams: Some(1), ..ThroughputPlan::default() },
-        bind: None,
-        pc_dir: None,
-        path: None,
-        ssh: None,
-        workload: Workload::Large,
-        max_data: ByteSize(0),
         gain: args.gain,
         lldp,
-        links: LinkWishes::default(),
         stated_pc,
         stated_nas,
+        ..RunSettings::new(Scope::Mtu, target, typed_code(&args.code)?)
     })))
 }
 
@@ -273,24 +262,12 @@ pub fn link(args: &LinkArgs) -> Result<LinkMode, Unusable> {
         target => return Ok(LinkMode::Alone(LinkSettings { target, family, watch, lldp, stated_pc })),
     };
     Ok(LinkMode::Agent(Box::new(RunSettings {
-        scope: Scope::Link,
-        target,
         family,
-        code: typed_code(&args.code)?,
-        depth: Depth::Normal,
-        local: false,
-        throughput: ThroughputPlan::default(),
-        bind: None,
-        pc_dir: None,
-        path: None,
-        ssh: None,
-        workload: Workload::Large,
-        max_data: ByteSize(0),
-        gain: false,
         lldp,
         links: LinkWishes { load: !args.no_load, watch },
         stated_pc,
         stated_nas,
+        ..RunSettings::new(Scope::Link, target, typed_code(&args.code)?)
     })))
 }
 
@@ -347,24 +324,12 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
         })));
     }
     Ok(ThroughputSettings::Agent(Box::new(RunSettings {
-        scope: Scope::Throughput,
-        target: target(&args.host)?,
         family,
-        code: typed_code(&args.code)?,
-        depth: Depth::Normal,
-        local: false,
         throughput,
         bind: args.bind,
-        pc_dir: None,
-        path: None,
-        ssh: None,
-        workload: Workload::Large,
-        max_data: ByteSize(0),
-        gain: false,
-        lldp: Duration::ZERO,
-        links: LinkWishes::default(),
         stated_pc,
         stated_nas,
+        ..RunSettings::new(Scope::Throughput, target(&args.host)?, typed_code(&args.code)?)
     })))
 }
 

@@ -1,13 +1,11 @@
 //! The end that asks: goes through the steps and fills the report document.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::copy::SshOptions;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::flows::FlowSpread;
@@ -15,82 +13,23 @@ use crate::model::host::{Direction, Role};
 use crate::model::link::HostLink;
 use crate::model::mtu::MtuSection;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Depth, Plan, Scope, ThroughputPlan, Workload};
+use crate::model::plan::{Plan, Scope, ThroughputPlan};
 use crate::model::throughput::PassOptions;
 use crate::mtu;
 use crate::session::channel::{Channel, HandshakeError, greet};
-use crate::session::dial::{Family, Target, plain_socket, reach};
+use crate::session::dial::{plain_socket, reach};
 use crate::session::error::{SessionError, busy_with};
 use crate::session::event::{Event, Events, Step};
 use crate::session::listening::Listening;
 use crate::session::schedule::{Times, Wanted, promise};
 use crate::session::served::blocking;
+use crate::session::settings::RunSettings;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
 use crate::throughput::CAPACITY_CONGESTION;
-use crate::units::{BitRate, ByteSize};
 use crate::wire::hello::PROTOCOL;
 use crate::wire::message::Token;
-use crate::wire::{PairingCode, Reply, Request};
-
-/// What a run is to do.
-#[derive(Clone, Debug)]
-pub struct RunSettings {
-    /// Which question is asked.
-    pub scope: Scope,
-    /// The agent.
-    pub target: Target,
-    /// Which addresses of it.
-    pub family: Family,
-    /// The pairing code.
-    pub code: PairingCode,
-    /// How thorough.
-    pub depth: Depth,
-    /// Whether the agent is in this process.
-    pub local: bool,
-    /// What is asked of the throughput test.
-    pub throughput: ThroughputPlan,
-    /// The address of this end for all connections, where it has several.
-    pub bind: Option<IpAddr>,
-    /// A directory of the PC for its disk.
-    pub pc_dir: Option<PathBuf>,
-    /// A mounted share.
-    pub path: Option<PathBuf>,
-    /// The SSH lane.
-    pub ssh: Option<SshSettings>,
-    /// Which files the user copies.
-    pub workload: Workload,
-    /// The most that a disk step may write.
-    pub max_data: ByteSize,
-    /// Whether to measure what large packets gain.
-    pub gain: bool,
-    /// How long to wait at the end for switches that have not spoken yet.
-    pub lldp: Duration,
-    /// What is done beside looking where only the links are asked for.
-    pub links: LinkWishes,
-    /// The PC's true link speed, as the user says.
-    pub stated_pc: Option<BitRate>,
-    /// The NAS's true link speed, as the user says.
-    pub stated_nas: Option<BitRate>,
-}
-
-/// What is done beside looking where only the links are asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkWishes {
-    /// Load the ports for a second in each direction, so that counters that grow and the spread over an aggregation show.
-    pub load: bool,
-    /// How long to watch the counters while weaklink moves nothing.
-    pub watch: Duration,
-}
-
-/// The SSH lane as the user wants it.
-#[derive(Clone, Debug)]
-pub struct SshSettings {
-    /// `[USER@]HOST[:DIR]` or `ssh://…`, already checked.
-    pub target: crate::copy::Target,
-    /// What `ssh` is told beside that.
-    pub options: SshOptions,
-}
+use crate::wire::{Reply, Request};
 
 /// What came of a run: the document, complete or not, and what ended it early.
 #[derive(Debug)]

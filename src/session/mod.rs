@@ -21,12 +21,14 @@ pub mod links;
 pub mod listening;
 pub mod schedule;
 pub mod served;
+pub mod settings;
 pub mod steps;
 
 pub use agent::{Agent, AgentSettings};
 pub use alone::{AloneSettings, look_alone};
-pub use client::{LinkWishes, RunSettings, SshSettings, diagnose};
+pub use client::diagnose;
 pub use error::SessionError;
 pub use event::{AgentEvent, Event, Events, Step};
 pub use foreign::{Iperf3Settings, measure_iperf3};
 pub use links::{LinkSettings, look_at_links};
+pub use settings::{LinkWishes, RunSettings, SshSettings};
