@@ -6,7 +6,7 @@ use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{bond, interface, kind, klog, whole};
+use super::{bond, interface, klog, whole};
 use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -16,20 +16,9 @@ use crate::model::outcome::Outcome;
 /// interface. It takes some milliseconds and blocks.
 pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.to_canonical());
-    let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
-    if tree.is_system() && is_link_local(peer) && peer != local {
-        let owners = route::owners(local);
-        if owners.len() > 1 {
-            return Outcome::failed(several_owners(local, &owners));
-        }
-    }
-    let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
-        return Outcome::failed(format!(
-            "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
-        ));
-    };
-    let Some(top) = name_of(&route, &tables.rows) else {
-        return Outcome::failed("the interface of the route has gone, or belongs to another network namespace");
+    let Way { tables, route, complete, top } = match way(local, peer, tree) {
+        Ok(way) => way,
+        Err(why) => return Outcome::failed(why),
     };
     let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
     let host = Host { tree, rows: &tables.rows };
@@ -53,6 +42,45 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
         flows: Outcome::skipped(NO_FLOWS),
         left_out: 0,
     })
+}
+
+/// The interface that the route from `local` to `peer` leaves by, and its kind: no more than that, in a millisecond or two.
+pub fn leaves_by(local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(String, Kind)> {
+    let Way { tables, top, .. } = way(local.to_canonical(), peer.to_canonical(), tree).ok()?;
+    let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
+    let host = Host { tree, rows: &tables.rows };
+    let kind = if is_untold(&host, &top) { elsewhere(&top).kind } else { interface::kind_of(&host, &top) };
+    Some((top, kind))
+}
+
+/// How the traffic to a peer leaves.
+struct Way {
+    tables: Tables,
+    route: Route,
+    /// Whether the source of the route knows of gateways.
+    complete: bool,
+    /// The interface that the route names.
+    top: String,
+}
+
+/// The way to `peer`, or the sentence why no source tells it.
+fn way(local: IpAddr, peer: IpAddr, tree: &Tree) -> Result<Way, String> {
+    let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
+    if tree.is_system() && is_link_local(peer) && peer != local {
+        let owners = route::owners(local);
+        if owners.len() > 1 {
+            return Err(several_owners(local, &owners));
+        }
+    }
+    let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
+        return Err(format!(
+            "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
+        ));
+    };
+    let Some(top) = name_of(&route, &tables.rows) else {
+        return Err("the interface of the route has gone, or belongs to another network namespace".to_owned());
+    };
+    Ok(Way { tables, route, complete, top })
 }
 
 const fn is_link_local(peer: IpAddr) -> bool {
@@ -110,13 +138,10 @@ fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
 
 /// The interfaces from `top` down; `top` always among them, whatever its name.
 pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
-    if !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system()) {
+    if is_untold(host, top) {
         return vec![elsewhere(top)];
     }
-    let kind_of = |name: &str| {
-        let driver = interface::driver(host.tree, name);
-        kind::recognise(host.tree, name, host.row(name), driver.as_ref().map(|driver| driver.value.as_str()))
-    };
+    let kind_of = |name: &str| interface::kind_of(host, name);
     let names = host.names(top, kind_of);
     let mut stack: Vec<Interface> =
         names.iter().map(|(name, kind)| interface::collect(host.tree, name, *kind, host.row(name))).collect();
@@ -136,6 +161,11 @@ pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
         }
     }
     stack
+}
+
+/// Whether the system tells no more of an interface than its name.
+fn is_untold(host: &Host<'_>, top: &str) -> bool {
+    !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system())
 }
 
 /// An interface of a system that tells no more than its name.

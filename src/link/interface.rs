@@ -6,8 +6,9 @@ use std::io;
 use super::ethtool;
 use super::facts::LinkRow;
 use super::nic::{self, Around, Link, Port};
+use super::stack::Host;
 use super::tree::Tree;
-use super::{bus, counters};
+use super::{bus, counters, kind};
 use crate::model::link::{Bus, Duplex, Interface, InterfaceKind as Kind, LinkModes};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys;
@@ -29,6 +30,12 @@ pub(super) fn driver(tree: &Tree, name: &str) -> Option<Fact<String>> {
     }
     let field = if tree.is_live() { sys::net::ethtool_driver(name).ok()? } else { return None };
     ethtool::name(&field).map(|driver| Fact::new(driver, Source::Ethtool))
+}
+
+/// What kind of interface a name is.
+pub(super) fn kind_of(host: &Host<'_>, name: &str) -> Kind {
+    let driver = driver(host.tree, name);
+    kind::recognise(host.tree, name, host.row(name), driver.as_ref().map(|driver| driver.value.as_str()))
 }
 
 /// Gathers the facts of `name`, which is of `kind`; `row` is its row of the kernel's list, if there is one.

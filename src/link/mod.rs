@@ -44,7 +44,7 @@ mod tests;
 
 pub use bond::parse as parse_bond;
 pub use cdp::decode as decode_cdp;
-pub use collect::collect;
+pub use collect::{collect, leaves_by};
 pub use counters::{counters, host_interface_names};
 pub use hash::{Frame, Policy, Transport, predicted_port};
 pub use klog::events;

@@ -1,5 +1,6 @@
 //! The whole host: every port that it has, and every address.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::collect::{NOBODY_LISTENED, interfaces};
@@ -7,9 +8,10 @@ use super::facts::LinkRow;
 use super::route;
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{interface, kind, klog};
+use super::{interface, klog};
 use crate::model::link::{HostAddress, HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
+use crate::units::BitRate;
 
 /// More interfaces than this are not listed; a host of containers has hundreds, and ports with a cable come first.
 const MOST: usize = 32;
@@ -82,10 +84,7 @@ fn names(tree: &Tree, rows: &[LinkRow]) -> Vec<String> {
 
 /// Of these the ones that are worth a look and stand below no other, ports with a cable first.
 fn tops(host: &Host<'_>, names: Vec<String>, addressed: impl Fn(&str) -> bool) -> Vec<String> {
-    let kind_of = |name: &str| {
-        let driver = interface::driver(host.tree, name);
-        kind::recognise(host.tree, name, host.row(name), driver.as_ref().map(|driver| driver.value.as_str()))
-    };
+    let kind_of = |name: &str| interface::kind_of(host, name);
     let mut tops: Vec<(u8, String)> = Vec::new();
     for name in names {
         let below_another = listed_below(host, &name, &kind_of, &addressed);
@@ -150,22 +149,20 @@ pub(super) fn addresses(tree: &Tree, rows: &[LinkRow]) -> Outcome<Vec<HostAddres
     };
     let tree = &tree.seen_from(rows.iter().find(|row| !row.loopback));
     let listed = listed.into_iter().filter(|it| !it.is_loopback() && is_interface_name(&it.name)).take(MOST_ADDRESSES);
+    let host = &Host { tree, rows };
+    // An interface has several addresses, and is asked once.
+    let mut asked: BTreeMap<String, (Kind, Option<BitRate>)> = BTreeMap::new();
     let known = listed.map(|it| {
-        let row = rows.iter().find(|row| row.name == it.name);
-        let driver = interface::driver(tree, &it.name);
-        let kind = kind::recognise(tree, &it.name, row, driver.as_ref().map(|driver| driver.value.as_str()));
+        let row = host.row(&it.name);
+        let (kind, speed_bps) = *asked.entry(it.name.clone()).or_insert_with(|| {
+            let kind = interface::kind_of(host, &it.name);
+            (kind, interface::speed_of(tree, &it.name, kind, row))
+        });
         let prefix = match &it.addr {
             if_addrs::IfAddr::V4(v4) => v4.prefixlen,
             if_addrs::IfAddr::V6(v6) => v6.prefixlen,
         };
-        HostAddress {
-            address: it.ip(),
-            prefix,
-            kind,
-            speed_bps: interface::speed_of(tree, &it.name, kind, row),
-            carrier: row.and_then(|row| row.carrier),
-            interface: it.name,
-        }
+        HostAddress { address: it.ip(), prefix, kind, speed_bps, carrier: row.and_then(|row| row.carrier), interface: it.name }
     });
     Outcome::Measured(known.collect())
 }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 
+/// Why no flow has a port of its own where nothing is aggregated.
+pub const NOT_AGGREGATED: &str = "nothing is aggregated on this end's way";
+
 /// The spread of flows over the ports of one end's aggregation; each end hashes only what it sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpread {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::flows::FlowSpread;
+use super::flows::{FlowSpread, NOT_AGGREGATED};
 use super::host::Role;
 use super::link_event::LinkEvent;
 use super::nic::Nic;
@@ -140,7 +140,7 @@ impl HostLink {
             neighbours: Outcome::skipped("nobody listened for the switch"),
             addresses: Outcome::skipped("not asked for"),
             events: Outcome::skipped("not asked for"),
-            flows: Outcome::skipped("nothing is aggregated on this end's way"),
+            flows: Outcome::skipped(NOT_AGGREGATED),
             left_out: 0,
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::view::{Item, Tone, View};
 use crate::model::Document;
+use crate::model::flows::NOT_AGGREGATED;
 use crate::model::mtu::needless;
 use crate::model::plan::Scope;
 
@@ -31,7 +32,7 @@ const NOT_USED: [&str; 12] = [
     "no agent answered, so the hops",
     "there is a link",
     "not asked for",
-    "nothing is aggregated on this end's way",
+    NOT_AGGREGATED,
     "this end sent nothing",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",

@@ -4,21 +4,18 @@
 use std::net::TcpStream;
 
 use crate::link::{Flow, check_flows, headers, plan_flows};
-use crate::model::flows::{FlowCheck, FlowSpread};
+use crate::model::flows::{FlowCheck, FlowSpread, NOT_AGGREGATED};
 use crate::model::link::{CountersByInterface, HostLink, InterfaceKind};
 use crate::model::outcome::Outcome;
 use crate::model::throughput::SenderEnd;
 use crate::session::around::tree;
 use crate::session::dial::plain_socket;
 
-/// Why nothing is foretold where nothing is aggregated.
-const ALONE: &str = "nothing is aggregated on this end's way";
-
 /// The port of each of these connections on this end's way to the peer. It asks the kernel only where something is aggregated.
 pub fn foretell(link: Option<&HostLink>, what: &str, connections: &[TcpStream]) -> Outcome<FlowSpread> {
     let Some(link) = link else { return Outcome::skipped("the interface towards the peer is not known") };
     if !link.stack.iter().any(|interface| interface.bond.is_some() || interface.kind == InterfaceKind::Team) {
-        return Outcome::skipped(ALONE);
+        return Outcome::skipped(NOT_AGGREGATED);
     }
     let flow = |(number, connection): (usize, &TcpStream)| {
         let (local, remote) = (connection.local_addr().ok()?, connection.peer_addr().ok()?);

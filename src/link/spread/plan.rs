@@ -7,7 +7,7 @@ use super::count::flows_for_all;
 use super::headers::Headers;
 use super::says;
 use crate::link::hash::{Frame, Policy, Transport, has_array, predicted_port};
-use crate::model::flows::{FlowSpread, PlannedFlow};
+use crate::model::flows::{FlowSpread, NOT_AGGREGATED, PlannedFlow};
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -33,7 +33,7 @@ pub fn plan(link: &HostLink, headers: &Headers, flows: &[Flow]) -> Outcome<FlowS
     let Some((at, interface, bond)) = bonded(&link.stack) else {
         return Outcome::skipped(match link.stack.iter().find(|interface| interface.kind == Kind::Team) {
             Some(team) => crate::link::team::not_told(&team.name),
-            None => "nothing is aggregated on this end's way".to_owned(),
+            None => NOT_AGGREGATED.to_owned(),
         });
     };
     let choice = match choice::choice(bond) {

@@ -350,14 +350,11 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
 
 /// By which interface a lane's own connection goes: it may be another than that of the rest of the run.
 fn way_to(server: IpAddr) -> Vec<LaneFact> {
-    let link = match crate::link::local_addr_towards(server) {
-        Ok(local) => crate::link::collect(local, server, &tree()),
-        Err(_) => return Vec::new(),
-    };
-    let Some((link, top)) = link.measured().and_then(|link| Some((link, link.top()?))) else { return Vec::new() };
+    let Ok(local) = crate::link::local_addr_towards(server) else { return Vec::new() };
+    let Some((interface, kind)) = crate::link::leaves_by(local, server, &tree()) else { return Vec::new() };
     let fact = |name: &str, value: String| LaneFact { name: name.to_owned(), value, source: Said::Rtnetlink };
-    let kind = serde_json::to_value(top.kind).ok().and_then(|kind| Some(kind.as_str()?.to_owned()));
-    let mut facts = vec![fact("interface", top.name.clone()), fact("own_address", link.local.to_string())];
+    let kind = serde_json::to_value(kind).ok().and_then(|kind| Some(kind.as_str()?.to_owned()));
+    let mut facts = vec![fact("interface", interface), fact("own_address", local.to_string())];
     facts.extend(kind.map(|kind| fact("interface_kind", kind)));
     facts
 }
