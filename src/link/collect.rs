@@ -7,6 +7,7 @@ use super::route::{self, Tables};
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
 use super::{bond, interface, klog, whole};
+use crate::model::flows::NOT_AGGREGATED;
 use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 
@@ -30,6 +31,7 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let mut stack = interfaces(&host, &top);
     let events = klog::events(&stack, tree);
     klog::add_downshifts(&mut stack, &events);
+    let aggregated = stack.iter().any(|interface| interface.bond.is_some() || interface.kind == Kind::Team);
     Outcome::Measured(HostLink {
         local,
         peer,
@@ -39,7 +41,7 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
         neighbours: Outcome::skipped(NOBODY_LISTENED),
         addresses: whole::addresses(tree, &tables.rows),
         events,
-        flows: Outcome::skipped(NO_FLOWS),
+        flows: Outcome::skipped(if aggregated { NO_FLOWS } else { NOT_AGGREGATED }),
         left_out: 0,
     })
 }

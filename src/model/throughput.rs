@@ -68,6 +68,9 @@ impl BothWays {
     }
 }
 
+/// Why a test with a pace has one stream: that is what was asked for, and no news.
+pub const PACED: &str = "--pacing asks for the pace of one stream; --streams gives more of them";
+
 /// A pass with a congestion control that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CongestionTrial {

@@ -206,8 +206,9 @@ fn sentence(document: &Document, verdict: &Verdict) -> (Tone, String) {
 fn lead(document: &Document, verdict: &Verdict) -> Block {
     let (tone, sentence) = sentence(document, verdict);
     let mut facts = vec![verdict.code.to_string()];
-    facts.extend(verdict.r#where.map(|place| place.title().to_owned()));
-    if verdict.direction.is_some() || verdict.status == Status::Bottleneck {
+    // Of one host's ports nothing is at a PC or a NAS, and a port has no direction.
+    facts.extend(verdict.r#where.filter(|_| document.plan.scope != Scope::LinkOfHost).map(|place| place.title().to_owned()));
+    if verdict.direction.is_some() || (verdict.status == Status::Bottleneck && !document.plan.scope.is_link()) {
         facts.push(directions(verdict.direction));
     }
     facts.extend(verdict.lane.map(|lane| format!("lane {}", lane.word())));

@@ -1,13 +1,14 @@
 //! The first screen about links: each port on one line, the routes, the aggregations, the switches, and what the load carried.
 
 use super::links::{ends, grown, named};
+use super::machines::ENDS;
 use super::network::{duplex, kind, neighbour, route};
 use super::view::{Table, Tone, View};
 use crate::model::flows::FlowSpread;
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind as Kind};
 use crate::model::link_event::EventKind;
 use crate::model::plan::Scope;
-use crate::model::{Direction, Document, Role};
+use crate::model::{Direction, Document, Outcome, Role};
 use crate::units::BitRate;
 
 /// The most ports whose counters or broken links are named; the rest stands behind the first screen.
@@ -33,6 +34,7 @@ pub(super) fn summary(document: &Document, view: &mut View) {
         let heard = link.neighbours.measured().into_iter().flatten();
         facts.extend(heard.map(|switch| (format!("{} switch", named(document, role, &switch.interface)), neighbour(switch))));
     }
+    facts.extend(unseen(document));
     facts.push(("load".to_owned(), load(document)));
     facts.push(("watched".to_owned(), watched(document)));
     facts.push(("links broke".to_owned(), broken(document)));
@@ -44,8 +46,33 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     }
 }
 
+/// The ends that nobody looked at, and why: what is not known of them may be the weak link.
+fn unseen(document: &Document) -> Vec<(String, String)> {
+    let Some(section) = document.measurements.link.measured() else { return Vec::new() };
+    let ends = ENDS.iter().filter(|role| document.plan.scope != Scope::LinkOfHost || **role == Role::Pc);
+    let why = |role: Role| match section.of(role) {
+        Outcome::Measured(_) => None,
+        Outcome::Skipped(why) | Outcome::Failed(why) => Some(format!("not looked at: {}", why.reason.trim())),
+    };
+    ends.filter_map(|role| why(*role).map(|why| (format!("{} ports", role.title()), why))).collect()
+}
+
+/// The interfaces from the address to the cable: one upon the other, and the ports of an aggregation beside each other.
+fn path(stack: &[Interface]) -> String {
+    let port_of =
+        |name: &str| stack.iter().any(|it| it.bond.as_ref().is_some_and(|bond| bond.ports.iter().any(|p| p.name == name)));
+    let with_ports = |interface: &Interface| match &interface.bond {
+        Some(bond) if !bond.ports.is_empty() => {
+            let ports: Vec<_> = bond.ports.iter().map(|port| port.name.as_str()).collect();
+            format!("{} ({})", interface.name, ports.join(", "))
+        }
+        _ => interface.name.clone(),
+    };
+    stack.iter().filter(|interface| !port_of(&interface.name)).map(with_ports).collect::<Vec<_>>().join(" → ")
+}
+
 fn way(document: &Document, role: Role, link: &HostLink) -> String {
-    let by = link.stack.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(" → ");
+    let by = path(&link.stack);
     let section = document.measurements.link.measured().filter(|_| role == Role::Pc);
     let hops = section.and_then(|section| section.hops.measured());
     let hops = hops.map(|hops| if *hops == 1 { ", 1 hop".to_owned() } else { format!(", {hops} hops") });
@@ -62,13 +89,15 @@ fn aggregation(bond: &Bond, spread: Option<&FlowSpread>) -> String {
 
 fn row(name: &str, interface: &Interface, stated: Option<BitRate>) -> Vec<String> {
     let virtually = interface.kind.speed_is_no_evidence();
+    let has_modes = matches!(interface.kind, Kind::Physical | Kind::VirtualMachine | Kind::Wifi | Kind::Unknown);
     let speed = match (interface.carrier.measured(), stated, interface.speed_bps.measured()) {
         (Some(false), ..) => "no link".to_owned(),
         (_, Some(rate), _) => format!("{rate} as you stated"),
         (_, _, Some(fact)) if virtually => format!("claims {}", fact.value),
         (_, _, Some(fact)) => {
             let duplex = interface.duplex.measured().map(|fact| format!(" {}", duplex(fact.value))).unwrap_or_default();
-            let fixed = if interface.autoneg.measured().is_some_and(|fact| !fact.value) { ", fixed" } else { "" };
+            // What software made negotiates nothing anyway.
+            let fixed = if has_modes && interface.autoneg.measured().is_some_and(|fact| !fact.value) { ", fixed" } else { "" };
             format!("{}{duplex}{fixed}", fact.value)
         }
         (_, _, None) => "not told".to_owned(),
@@ -79,7 +108,6 @@ fn row(name: &str, interface: &Interface, stated: Option<BitRate>) -> Vec<String
         (Some(can), Some(offers)) if can != offers => Some(format!("{can}, offers {offers}")),
         (can, _) => can,
     });
-    let has_modes = matches!(interface.kind, Kind::Physical | Kind::VirtualMachine | Kind::Wifi | Kind::Unknown);
     let untold = || if has_modes { "not told".to_owned() } else { String::new() };
     vec![
         name.to_owned(),

@@ -4,6 +4,7 @@ use super::machines::{ENDS, cell};
 use super::network::{is_plain, kind, source_word};
 use super::rates;
 use super::view::{Table, Tone, View};
+use crate::model::flows::FlowSpread;
 use crate::model::link::{CountersByInterface, HostAddress, HostLink, Interface, LinkSection, Watched};
 use crate::model::nic::{Channels, Coalescing, Eee, Fec, Mdi, Module, Nic, Pause, PortKind, QueueInterrupts, Rings};
 use crate::model::outcome::{Fact, Outcome};
@@ -32,6 +33,8 @@ pub(super) fn ports(document: &Document, view: &mut View) {
         for interface in &link.stack {
             let Some(nic) = interface.nic.measured() else { continue };
             let mut facts = nic_facts(nic, interface.carrier.measured() == Some(&true));
+            // The driver of an aggregation names the version of its own interface there.
+            facts.retain(|(name, _)| name != "firmware" || interface.bond.is_none());
             facts.extend(bus_facts(interface));
             if facts.is_empty() {
                 continue;
@@ -198,12 +201,15 @@ pub(super) fn spreads(document: &Document, view: &mut View) {
     for (role, link) in ends(document) {
         let Some(spread) = link.flows.measured() else { continue };
         let name = named(document, role, &spread.interface);
-        let all = spread.flows_for_all.map_or_else(
-            || format!("{} of {} ports can be reached", spread.reachable_ports, spread.ports.len()),
-            |flows| format!("{flows} connections reach all {} ports nine times out of ten", spread.ports.len()),
-        );
-        facts.push((name.clone(), format!("{} over {}: {all}", spread.policy, spread.ports.join(", "))));
-        facts.extend(spread.says.iter().map(|text| (name.clone(), text.clone())));
+        let all = match (spread.flows_for_all, spread.ports.len()) {
+            // The first screen says so.
+            (_, 0 | 1) => String::new(),
+            (Some(flows), ports) => format!(": {flows} connections reach all {ports} ports nine times out of ten"),
+            (None, ports) => format!(": {} of {ports} ports can be reached", spread.reachable_ports),
+        };
+        facts.push((name.clone(), format!("{} over {}{all}", spread.policy, spread.ports.join(", "))));
+        let first = usize::from(document.plan.scope.is_link() && on_first_screen(link, spread));
+        facts.extend(spread.says.iter().skip(first).map(|text| (name.clone(), text.clone())));
         table.rows.extend(spread.flows.iter().map(|flow| {
             vec![
                 format!("{} {}", role.title(), flow.what),
@@ -221,6 +227,11 @@ pub(super) fn spreads(document: &Document, view: &mut View) {
     view.facts(facts);
     view.table(checks);
     view.table(table);
+}
+
+/// Whether the first screen has a line about this aggregation, which tells the first thing that there is to say.
+fn on_first_screen(link: &HostLink, spread: &FlowSpread) -> bool {
+    link.stack.iter().any(|interface| interface.bond.is_some() && interface.name == spread.interface)
 }
 
 /// What each port sent in each pass, beside what was foretold.

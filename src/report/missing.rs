@@ -11,6 +11,7 @@ use crate::model::Document;
 use crate::model::flows::NOT_AGGREGATED;
 use crate::model::mtu::needless;
 use crate::model::plan::Scope;
+use crate::model::throughput::PACED;
 
 /// The kinds of places that are named for one reason; the rest is counted.
 const MAX_PLACES: usize = 8;
@@ -28,7 +29,7 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 12] = [
+const NOT_USED: [&str; 16] = [
     "no agent answered, so the hops",
     "there is a link",
     "not asked for",
@@ -41,7 +42,17 @@ const NOT_USED: [&str; 12] = [
     "`weaklink throughput`, or a run with --thorough, measures both directions at once",
     "--congestion names no second one to compare with",
     "congestion controls were compared, which needs one number of streams",
+    PACED,
+    "--streams ",
+    "--udp was asked for",
+    "this direction was not asked for",
 ];
+
+/// How the reasons begin why there is nothing of another end, where nobody asked for one.
+const NO_OTHER_END: [&str; 2] = ["no host was named", "no agent took part"];
+
+/// How the reason of a driver that is silent about something is made: whose driver, and about what.
+const SILENT: (&str, &str) = ("the driver of ", " does not tell its ");
 
 /// The kinds of interfaces without a plug, and what only a port with one can tell: its absence is no news.
 const NO_PLUG: [&str; 9] = ["virtual_machine", "veth", "bridge", "loopback", "bond", "team", "vlan", "macvlan", "tunnel"];
@@ -66,11 +77,12 @@ pub(super) fn section(document: &Document, view: &mut View) {
     }
     if document.plan.scope == Scope::LinkOfHost {
         // There is no other end, so this one is not the PC of anything.
-        found.all.retain(|missing| !missing.reason.starts_with("no host was named"));
+        found.all.retain(|missing| !NO_OTHER_END.iter().any(|start| missing.reason.starts_with(start)));
         for part in found.all.iter_mut().flat_map(|missing| &mut missing.places).flatten().filter(|part| *part == "PC") {
             "this host".clone_into(part);
         }
     }
+    found.merge_drivers();
     let quiet = |reason: &str| reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start));
     found.all.retain(|missing| !quiet(&missing.reason) && !needless::ALL.contains(&missing.reason.as_str()));
     if found.all.is_empty() {
@@ -128,6 +140,21 @@ fn places(all: &[Vec<String>]) -> String {
     told.join("; ")
 }
 
+/// Drivers that are silent about the same.
+struct Silent {
+    names: Vec<String>,
+    ports: Vec<Vec<String>>,
+    about: Vec<String>,
+}
+
+impl Silent {
+    fn told(self) -> Missing {
+        let named = self.names.iter().take(MAX_PLACES).cloned().collect::<Vec<_>>().join(", ");
+        let reason = format!("{}{named}{}{}", SILENT.0, SILENT.1, self.about.join(", "));
+        Missing { failed: false, reason, places: self.ports }
+    }
+}
+
 /// Reasons in the order in which they were met, each once.
 #[derive(Default)]
 struct Collected {
@@ -166,6 +193,43 @@ impl Collected {
             }
             _ => {}
         }
+    }
+
+    /// What one driver is silent about becomes one line, and drivers that are silent about the same share it.
+    fn merge_drivers(&mut self) {
+        let mut silent: Vec<Silent> = Vec::new();
+        let mut at = None;
+        for missing in std::mem::take(&mut self.all) {
+            let told = missing.reason.strip_prefix(SILENT.0).and_then(|rest| rest.split_once(SILENT.1));
+            let Some((name, what)) = told.filter(|_| !missing.failed) else {
+                self.all.push(missing);
+                continue;
+            };
+            at.get_or_insert(self.all.len());
+            let (name, what) = (name.to_owned(), what.to_owned());
+            let ports = missing.places.iter().map(|place| {
+                let end = place.iter().position(|part| *part == name).map_or(place.len(), |at| at + 1);
+                place.iter().take(end).cloned().collect::<Vec<_>>()
+            });
+            for port in ports {
+                match silent.iter_mut().find(|known| known.ports == [port.clone()]) {
+                    Some(known) => known.about.push(what.clone()),
+                    None => silent.push(Silent { names: vec![name.clone()], ports: vec![port], about: vec![what.clone()] }),
+                }
+            }
+        }
+        let mut merged: Vec<Silent> = Vec::new();
+        for mut one in silent {
+            match merged.iter_mut().find(|known| known.about == one.about) {
+                Some(known) => {
+                    known.ports.append(&mut one.ports);
+                    known.names.extend(one.names.into_iter().filter(|name| !known.names.contains(name)).collect::<Vec<_>>());
+                }
+                None => merged.push(one),
+            }
+        }
+        let at = at.unwrap_or_default();
+        self.all.splice(at..at, merged.into_iter().map(Silent::told));
     }
 
     fn add(&mut self, failed: bool, reason: &str, path: &[String]) {

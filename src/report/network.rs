@@ -6,7 +6,6 @@ use super::machines::{ENDS, cell};
 use super::rates;
 use super::view::{Table, Tone, View, or_unknown, percent};
 use crate::model::link::{Bond, BondPort, CountersByInterface, Duplex, HostLink, Interface, InterfaceKind, LinkModes, Neighbour};
-use crate::model::plan::Scope;
 use crate::model::throughput::{Pass, RttSummary, TcpStats};
 use crate::model::{Direction, Document, Fact, Outcome, Role, Source};
 use crate::units::BitRate;
@@ -30,11 +29,12 @@ pub(super) fn links(document: &Document, view: &mut View) {
     let mut facts = Vec::new();
     let mut sources: Vec<(String, Vec<String>)> = Vec::new();
     for (role, link) in &ends {
-        if document.plan.scope != Scope::LinkOfHost {
+        // A report about links alone has told its routes and switches.
+        if !document.plan.scope.is_link() {
             facts.push((format!("{} route", role.title()), route(link)));
         }
         facts.extend(link.stated_speed_bps.map(|rate| (format!("{} speed", role.title()), format!("{rate} as you stated"))));
-        let heard = link.neighbours.measured().into_iter().flatten();
+        let heard = link.neighbours.measured().into_iter().flatten().filter(|_| !document.plan.scope.is_link());
         facts.extend(heard.map(|switch| (format!("{} switch", named(document, *role, &switch.interface)), neighbour(switch))));
         for interface in &link.stack {
             let name = named(document, *role, &interface.name);
@@ -258,7 +258,10 @@ pub(super) fn is_plain(name: &str) -> bool {
 fn aggregation(named: &dyn Fn(&str) -> String, name: &str, bond: &Bond, view: &mut View) {
     let aggregator = match (bond.active_aggregator, bond.active_ports) {
         (None, None) => None,
-        (id, ports) => Some(format!("aggregator {} with {} ports", or_unknown(id), or_unknown(ports))),
+        (id, ports) => {
+            let plural = if ports == Some(1_u32) { "" } else { "s" };
+            Some(format!("aggregator {} with {} port{plural}", or_unknown(id), or_unknown(ports)))
+        }
     };
     let parts = [
         Some(bond.mode.clone()),

@@ -8,7 +8,7 @@ use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, ThroughputPlan, UdpPlan, Ways};
 use crate::model::throughput::{
-    BothWays, CongestionTrial, DirectionThroughput, Pass, PassOptions, RttSummary, StopRule, SweepPoint, ThroughputSection,
+    BothWays, CongestionTrial, DirectionThroughput, PACED, Pass, PassOptions, RttSummary, StopRule, SweepPoint, ThroughputSection,
 };
 use crate::model::udp::UdpSection;
 use crate::session::client::ClientSession;
@@ -178,9 +178,6 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
     }
     Ok(sweep.0)
 }
-
-/// Why a paced test has one stream.
-const PACED: &str = "--pacing asks for the pace of one stream; --streams gives more of them";
 
 /// More streams while the sum grows, until `end`.
 async fn several(
