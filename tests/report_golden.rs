@@ -23,6 +23,11 @@ fn styles() -> [(&'static str, Style); 3] {
     ]
 }
 
+/// Whether a sample answers a question whose report is one screen.
+fn of_one_screen(name: &str) -> bool {
+    name.starts_with("throughput") || name.starts_with("link")
+}
+
 fn hold(name: &str, text: &str) {
     insta::with_settings!({ snapshot_path => "fixtures/report/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);
@@ -44,7 +49,7 @@ fn every_sample_looks_as_it_did() {
         hold(&format!("{name}-text-trace"), &render(&document, Format::Text, &style));
         hold(&format!("{name}-markdown-trace"), &render(&document, Format::Markdown, &style));
     }
-    for (name, document) in samples::all().into_iter().filter(|(name, _)| name.starts_with("throughput")) {
+    for (name, document) in samples::all().into_iter().filter(|(name, _)| of_one_screen(name)) {
         for width in [80, 100] {
             let style = Style { width, details: false, ..Style::PLAIN };
             hold(&format!("{name}-text-{width}-first"), &render(&document, Format::Text, &style));
@@ -81,8 +86,8 @@ fn verdict_ladder_and_findings_stand_on_the_first_screen() {
 }
 
 #[test]
-fn raw_rates_are_one_screen_unless_details_are_wanted_and_each_finding_stands_once() {
-    for (name, document) in samples::all().into_iter().filter(|(name, _)| name.starts_with("throughput")) {
+fn raw_rates_and_links_are_one_screen_unless_details_are_wanted_and_each_finding_stands_once() {
+    for (name, document) in samples::all().into_iter().filter(|(name, _)| of_one_screen(name)) {
         for width in [80, 100] {
             let first = render(&document, Format::Text, &Style { width, details: false, ..Style::PLAIN });
             let all = render(&document, Format::Text, &Style { width, ..Style::PLAIN });
@@ -445,7 +450,7 @@ proptest! {
 
     #[test]
     fn no_document_makes_rendering_fail_or_steers_the_terminal(
-        sample in 0usize..8,
+        sample in 0usize..18,
         choices in proptest::collection::vec(any::<u8>(), 1..64),
         text in "[a-z |`<\\[\u{1b}\u{7}\n\r\u{9b}\u{202e}\u{2066}\u{200b}日\u{301}]{0,60}",
         number in prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>()],

@@ -136,9 +136,13 @@ fn beginning(text: &str) -> &str {
     end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
-/// What the load carried in each direction; empty without one.
+/// What the load carried in each direction, or why it broke off; empty without one.
 fn load(document: &Document) -> String {
-    let Some(section) = document.measurements.throughput.measured() else { return String::new() };
+    let section = match &document.measurements.throughput {
+        Outcome::Measured(section) => section,
+        Outcome::Failed(why) => return format!("not finished: {}", why.reason.trim()),
+        Outcome::Skipped(_) => return String::new(),
+    };
     let passes = Direction::BOTH.into_iter().filter_map(|direction| {
         let passes = section.of(direction);
         let pass = passes.multi.measured().or_else(|| passes.single.measured())?;
@@ -146,10 +150,16 @@ fn load(document: &Document) -> String {
         let how = format!("with {} stream{plural} for {:.0} s", pass.streams, pass.elapsed_us.0 as f64 / 1e6);
         Some((format!("{} {}", direction.arrow(), pass.goodput_bps), how))
     });
-    match passes.collect::<Vec<_>>().as_slice() {
+    let carried = match passes.collect::<Vec<_>>().as_slice() {
         [(up, how), (down, as_well)] if how == as_well => format!("{up}, {down} {how}"),
         some => some.iter().map(|(rate, how)| format!("{rate} {how}")).collect::<Vec<_>>().join(", "),
-    }
+    };
+    let broken = Direction::BOTH.into_iter().filter_map(|direction| match &section.of(direction).multi {
+        Outcome::Failed(why) => Some(format!("{} not finished: {}", direction.arrow(), why.reason.trim())),
+        _ => None,
+    });
+    let told = std::iter::once(carried).filter(|text| !text.is_empty()).chain(broken);
+    told.collect::<Vec<_>>().join(" · ")
 }
 
 /// What a watch counted; empty where nothing was, or nobody watched.
@@ -183,19 +193,5 @@ fn broken(document: &Document) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bus_is_cut_between_its_parts_and_never_within_a_parenthesis() {
-        for (text, shown) in [
-            ("PCIe x1 (5 GT/s, of 8 GT/s), behind a hub", "PCIe x1 (5 GT/s, of 8 GT/s)"),
-            ("virtio: made up", "virtio"),
-            ("USB 3 at 1:2.3; slow", "USB 3 at 1:2.3"),
-            ("(never, closed", "(never, closed"),
-            ("", ""),
-        ] {
-            assert_eq!(beginning(text), shown);
-        }
-    }
-}
+#[path = "link_screen_tests.rs"]
+mod tests;

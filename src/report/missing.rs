@@ -28,8 +28,9 @@ const NOT_ASKED: [(&str, &str); 4] = [
     ("`weaklink run` leaves this to `weaklink mtu`", ""),
 ];
 
-/// How the reasons begin that only say that an option was not used: no news in a list.
-const NOT_USED: [&str; 16] = [
+/// How the reasons begin that only say that an option was not used, or what no port ever tells: no news in a list.
+const NOT_USED: [&str; 17] = [
+    "a port does not tell of a downshift itself",
     "no agent answered, so the hops",
     "there is a link",
     "not asked for",
@@ -83,14 +84,18 @@ pub(super) fn section(document: &Document, view: &mut View) {
         }
     }
     found.merge_drivers();
-    let quiet = |reason: &str| reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start));
-    found.all.retain(|missing| !quiet(&missing.reason) && !needless::ALL.contains(&missing.reason.as_str()));
+    found.all.retain(|missing| !is_quiet(&missing.reason));
     if found.all.is_empty() {
         return;
     }
     view.section("Not measured");
     let (failed, skipped): (Vec<_>, Vec<_>) = found.all.iter().partition(|missing| missing.failed);
     view.items(failed.into_iter().chain(skipped).map(item).collect());
+}
+
+/// Whether a reason is no news: it was chosen, or could not be otherwise.
+fn is_quiet(reason: &str) -> bool {
+    reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start)) || needless::ALL.contains(&reason)
 }
 
 fn item(missing: &Missing) -> Item {
@@ -149,8 +154,14 @@ struct Silent {
 
 impl Silent {
     fn told(self) -> Missing {
-        let named = self.names.iter().take(MAX_PLACES).cloned().collect::<Vec<_>>().join(", ");
-        let reason = format!("{}{named}{}{}", SILENT.0, SILENT.1, self.about.join(", "));
+        let about = self.about.join(", ");
+        let reason = match self.names.as_slice() {
+            [one] => format!("{}{one}{}{about}", SILENT.0, SILENT.1),
+            many => format!(
+                "the drivers of {} do not tell their {about}",
+                places(&many.chunks(1).map(<[_]>::to_vec).collect::<Vec<_>>())
+            ),
+        };
         Missing { failed: false, reason, places: self.ports }
     }
 }
@@ -311,6 +322,61 @@ mod tests {
         found.walk(&twice, &mut Vec::new());
         let told: Vec<_> = found.all.iter().map(|missing| places(&missing.places)).collect();
         assert_eq!(told, ["ssh upload memory → disk; ssh upload memory → disk, small files"]);
+    }
+
+    /// The reasons as a list has them, with their places.
+    fn told(found: &Collected) -> Vec<(String, String)> {
+        found.all.iter().map(|missing| (missing.reason.clone(), places(&missing.places))).collect()
+    }
+
+    #[test]
+    fn drivers_that_are_silent_about_the_same_share_a_line() {
+        let silent = |name: &str, about: &[&str]| {
+            let fields = about.iter().map(|what| {
+                let reason = format!("the driver of {name} does not tell its {what}");
+                ((*what).to_owned(), json!({"skipped": {"reason": reason}}))
+            });
+            json!({"name": name, "nic": {"measured": serde_json::Value::Object(fields.collect())}})
+        };
+        let end = |ports: Vec<Value>| json!({"measured": {"stack": ports}});
+        let links = json!({"link": {"measured": {
+            "nas": end(vec![silent("eth0", &["rings", "speed"])]),
+            "pc": end(vec![silent("eth0", &["rings", "speed"]), silent("eth1", &["rings", "speed"]), silent("eth2", &["rings"])]),
+        }}});
+        let mut found = Collected::default();
+        found.walk(&json!({"before": {"skipped": {"reason": "no time was left"}}}), &mut Vec::new());
+        found.walk(&links, &mut Vec::new());
+        found.walk(&json!({"odd": {"failed": {"reason": "the driver of eth0 does not tell its mind"}}}), &mut Vec::new());
+        found.merge_drivers();
+        let line = |reason: &str, places: &str| (reason.to_owned(), places.to_owned());
+        assert_eq!(
+            told(&found),
+            [
+                line("no time was left", "before"),
+                line("the drivers of eth0, eth1 do not tell their rings, speed", "link NAS eth0; link PC eth0; link PC eth1"),
+                line("the driver of eth2 does not tell its rings", "link PC eth2"),
+                line("the driver of eth0 does not tell its mind", "odd"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_left_out_by_request_is_no_news() {
+        for reason in [
+            PACED,
+            "--streams 4 was asked for",
+            "--streams 1 was asked for",
+            "--udp was asked for: datagrams in place of TCP",
+            "this direction was not asked for",
+            "this direction by itself was not asked for",
+            "both directions at once were not asked for",
+            NOT_AGGREGATED,
+        ] {
+            assert!(is_quiet(reason), "{reason}");
+        }
+        for reason in ["the iperf3 server is busy", "an iperf3 server does not tell; `weaklink serve` on the NAS would", ""] {
+            assert!(!is_quiet(reason), "{reason}");
+        }
     }
 
     #[test]

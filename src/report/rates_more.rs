@@ -235,3 +235,7 @@ pub(super) fn asked(plan: &ThroughputPlan) -> String {
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
+
+#[cfg(test)]
+#[path = "rates_more_tests.rs"]
+mod tests;

@@ -178,6 +178,41 @@ fn datagrams_that_did_not_arrive_are_lost_whoever_counts() {
     assert_eq!((pass.sent, pass.received, pass.lost), (12, 10, 2));
 }
 
+#[test]
+fn what_a_server_does_not_tell_is_a_reason_and_never_a_number() {
+    let test = Test { ways: Ways::Both, streams: 2, ..Test::default() };
+    let theirs = [(1, 900), (3, 2000), (4, 1500), (5, 900)].map(|(id, bytes)| said(id, bytes)).to_vec();
+    for (way, pass) in passes(&result(test, both(), told_streams(theirs))) {
+        let pass = pass.measured().unwrap();
+        for (what, why) in [
+            ("the far processors", pass.cpu_nas.why()),
+            ("the far counters", pass.counters_nas.why()),
+            ("the far kernel", if way == Direction::Upload { pass.receiver.why() } else { pass.sender_series.why() }),
+        ] {
+            assert_eq!(why, Some(NOT_TOLD), "{what}, {way:?}");
+        }
+    }
+    let udp = Some(UdpTest { rate: BitRate(80_000), len: 1000 });
+    let up = |output: Option<ServerOutput>| {
+        let results = Results { streams: vec![said(1, 7000)], server_output: output, ..Results::default() };
+        let test = Test { udp, ..Test::default() };
+        datagrams(&result(test, vec![stream(Way::Send, 10_000)], Outcome::Measured(results)))
+            .remove(0)
+            .1
+            .measured()
+            .cloned()
+            .unwrap()
+    };
+    let silent = up(None);
+    assert_eq!((silent.pass.dropped_by_receiver.why(), silent.pass.reordered), (Some(NOT_TOLD), 0));
+    assert_eq!(silent.pass.counters_nas.why(), Some(NOT_TOLD));
+    let late = |notes: &[String]| notes.iter().any(|note| note.contains("does not tell how many datagrams came late"));
+    assert!(late(&silent.notes), "{:?}", silent.notes);
+    let talks = up(Some(ServerOutput::Json(json!({"end": {"streams": [{"udp": {"out_of_order": 3}}]}}))));
+    assert_eq!(talks.pass.reordered, 3);
+    assert!(!late(&talks.notes) && talks.notes.iter().any(|note| note.contains("stand as zero")), "{:?}", talks.notes);
+}
+
 proptest! {
     #[test]
     fn nothing_a_server_says_breaks_it(

@@ -8,14 +8,14 @@ use crate::iperf3::client::{ClientError, Test, TestResult, UdpTest, Ways, datagr
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{ThroughputPlan, UdpPlan};
-use crate::model::throughput::{BothWays, DirectionThroughput, FarEnd, Pass, ThroughputSection};
+use crate::model::throughput::{BothWays, DirectionThroughput, FarEnd, PACED, Pass, ThroughputSection};
 use crate::model::udp::{UdpDirection, UdpPass, UdpSection};
 use crate::session::around::Bracket;
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step, Watch};
 use crate::session::foreign::Iperf3Settings;
 use crate::session::served::blocking;
-use crate::session::steps::sweep::{NUMBERS, PASS, Sweep, asked_time};
+use crate::session::steps::sweep::{NUMBERS, Numbers, PASS, Sweep, asked_time};
 use crate::session::steps::throughput::streams_in_words;
 use crate::sys::Progress;
 use crate::throughput::udp::LOSS_COUNTS;
@@ -33,7 +33,8 @@ const NO_ECHO: &str = "an iperf3 server answers no echoes; `weaklink serve` on t
 /// How long all tests take at most, as far as it is known before.
 pub fn expected(plan: &ThroughputPlan) -> Duration {
     let ways = Direction::BOTH.into_iter().filter(|way| plan.ways.has(*way)).count() as u32;
-    let each = if plan.udp.is_some() || plan.streams.is_some() { 1 } else { 1 + NUMBERS.len() as u32 };
+    let sweeps = plan.udp.is_none() && Numbers::asked(plan, true) == Numbers::WhileItGrows;
+    let each = if sweeps { 1 + NUMBERS.len() as u32 } else { 1 };
     (longest(plan).min(Duration::from_secs(10)) + BESIDE) * (ways * each + u32::from(plan.ways.has_both() && plan.udp.is_none()))
 }
 
@@ -150,16 +151,20 @@ impl Tester<'_> {
     }
 
     async fn direction(&mut self, direction: Direction) -> Result<DirectionThroughput, SessionError> {
-        let fixed = self.settings.throughput.streams;
-        let single = match fixed {
-            Some(streams) if streams > 1 => Outcome::skipped(format!("--streams {streams} was asked for")),
+        let asked = Numbers::asked(&self.settings.throughput, true);
+        let single = match asked {
+            Numbers::Only(streams) => Outcome::skipped(format!("--streams {streams} was asked for")),
             _ => self.pass(direction, 1).await?,
         };
         let mut sweep = Sweep::new(single);
-        let numbers = match fixed {
-            Some(1) => &[],
-            Some(ref streams) => std::slice::from_ref(streams),
-            None => &NUMBERS[..],
+        let numbers = match &asked {
+            Numbers::One => &[],
+            Numbers::OneAtAPace => {
+                sweep.0.multi = Outcome::skipped(PACED);
+                &[]
+            }
+            Numbers::Only(streams) | Numbers::OneAnd(streams) => std::slice::from_ref(streams),
+            Numbers::WhileItGrows => &NUMBERS[..],
         };
         for streams in numbers {
             if !sweep.take(self.pass(direction, *streams).await?) {
@@ -244,4 +249,87 @@ fn attach(pass: Outcome<Pass>, around: &Around) -> Outcome<Pass> {
         loaded_rtt: Outcome::skipped(NO_ECHO),
         ..pass
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cpu::CpuWindow;
+    use crate::model::plan::Ways as Asked;
+    use crate::model::throughput::PassOptions;
+    use crate::units::{BitRate, Elapsed};
+
+    #[test]
+    fn the_time_is_that_of_all_tests_and_a_pace_or_a_number_needs_one_for_each_direction() {
+        let seconds = |plan: &ThroughputPlan, tests: u32| (Duration::from(plan.time_us.unwrap()) + BESIDE) * tests;
+        let plan = || ThroughputPlan { time_us: Some(Elapsed(2_000_000)), ..ThroughputPlan::default() };
+        let paced = PassOptions { pacing_bps: Some(BitRate::from_mbit(100)), ..PassOptions::default() };
+        for (case, plan, tests) in [
+            ("one, four, eight, sixteen streams each way, and both", plan(), 2 * 4 + 1),
+            ("one number", ThroughputPlan { streams: Some(4), ..plan() }, 2 + 1),
+            ("a pace", ThroughputPlan { options: paced.clone(), ..plan() }, 2 + 1),
+            ("a pace one way", ThroughputPlan { options: paced, ways: Asked::Upload, ..plan() }, 1),
+            ("datagrams", ThroughputPlan { udp: Some(UdpPlan::default()), ..plan() }, 2),
+        ] {
+            assert_eq!(expected(&plan), seconds(&plan, tests), "{case}");
+        }
+    }
+
+    fn datagrams_of(sent: u64, received: u64) -> UdpPass {
+        UdpPass {
+            asked_bps: BitRate::from_mbit(100),
+            sent_bps: BitRate::from_mbit(99),
+            received_bps: BitRate::from_mbit(98),
+            sent,
+            refused: 0,
+            received,
+            lost: sent.saturating_sub(received),
+            dropped_by_receiver: Outcome::skipped("an iperf3 server does not tell"),
+            duplicates: 0,
+            reordered: 0,
+            longest_loss: 0,
+            jitter_us: Elapsed(0),
+            queue_median_us: Elapsed(0),
+            queue_p99_us: Elapsed(0),
+            elapsed_us: Elapsed(1_000_000),
+            bins: crate::model::throughput::Bins::default(),
+            cpu_pc: Outcome::skipped("not told"),
+            cpu_nas: Outcome::skipped("not told"),
+            counters_pc: Outcome::skipped("not told"),
+            counters_nas: Outcome::skipped("not told"),
+        }
+    }
+
+    #[test]
+    fn one_rate_is_clean_or_not_and_nothing_that_arrived_is_not_clean() {
+        for (case, sent, received, clean) in [
+            ("all arrived", 10_000, 10_000, true),
+            ("the tenth part is missing", 10_000, 9_000, false),
+            ("nothing was sent, so nothing is shown", 0, 0, false),
+            ("all was lost", 10_000, 0, false),
+        ] {
+            let found = one_rate(datagrams_of(sent, received), 1448);
+            // What the sender reached, not what was asked of it.
+            let rate = Some(BitRate::from_mbit(99));
+            let expected = if clean { (rate, None) } else { (None, rate) };
+            assert_eq!((found.clean_bps, found.loss_from_bps), expected, "{case}");
+            assert_eq!((found.passes.len(), found.ended_because.as_str()), (1, "one rate was asked for"), "{case}");
+        }
+    }
+
+    #[test]
+    fn what_this_end_saw_stands_with_a_pass_and_echoes_are_told_as_missing() {
+        let window: Outcome<CpuWindow> = Outcome::failed("no /proc");
+        let around = Around {
+            cpu: window,
+            counters: Outcome::Measured(std::collections::BTreeMap::new()),
+            spread: Outcome::skipped("nothing is aggregated"),
+            flows: Outcome::skipped("nothing is aggregated"),
+        };
+        let pass = attach(Outcome::Measured(Pass::blank(4)), &around);
+        let pass = pass.measured().unwrap();
+        assert_eq!((pass.cpu_pc.why(), pass.loaded_rtt.why()), (Some("no /proc"), Some(NO_ECHO)));
+        assert!(pass.counters_pc.measured().is_some() && pass.cpu_nas.measured().is_none());
+        assert_eq!(attach(Outcome::failed("it left"), &around).why(), Some("it left"));
+    }
 }

@@ -167,10 +167,15 @@ pub async fn only(session: &mut ClientSession, document: &mut Document) -> Resul
     let Measurements { mtu, cpu, storage, copy, .. } = Measurements::none(LINKS_ONLY);
     let parts = &mut document.measurements;
     (parts.mtu, parts.cpu, parts.storage, parts.copy) = (mtu, cpu, storage, copy);
-    // Where the load breaks off, what is known of the links stays.
-    parts.throughput =
-        if wishes.load { Outcome::Measured(load(session).await?) } else { Outcome::skipped("not asked for (--no-load)") };
+    // Where the load breaks off, what is known of the links stays, and what one direction carried.
+    let loaded = if wishes.load {
+        load(session, document).await
+    } else {
+        parts.throughput = Outcome::skipped("not asked for (--no-load)");
+        Ok(())
+    };
     attach_spreads(session, document);
+    loaded?;
     if !wishes.watch.is_zero() {
         let watched = watch(session, wishes.watch).await?;
         if let Some(links) = document.measurements.link.measured_mut() {
@@ -193,10 +198,18 @@ pub fn attach_spreads(session: &mut ClientSession, document: &mut Document) {
 }
 
 /// Several streams in each direction.
-async fn load(session: &mut ClientSession) -> Result<ThroughputSection, SessionError> {
+async fn load(session: &mut ClientSession, document: &mut Document) -> Result<(), SessionError> {
     let upload = load_one(session, Direction::Upload).await?;
-    let download = load_one(session, Direction::Download).await?;
-    Ok(ThroughputSection::new(upload, download, Outcome::skipped(LINKS_ONLY)))
+    let (download, ended) = match load_one(session, Direction::Download).await {
+        Ok(download) => (download, Ok(())),
+        Err(error) => {
+            let multi = Outcome::failed(error.to_string());
+            (DirectionThroughput { multi, ..DirectionThroughput::skipped(LINKS_ONLY) }, Err(error))
+        }
+    };
+    let section = ThroughputSection::new(upload, download, Outcome::skipped(LINKS_ONLY));
+    document.measurements.throughput = Outcome::Measured(section);
+    ended
 }
 
 async fn load_one(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {

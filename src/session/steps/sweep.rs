@@ -152,24 +152,19 @@ fn plan(session: &ClientSession, direction: Direction, streams: u32) -> PassPlan
 
 async fn direction(session: &mut ClientSession, direction: Direction) -> Result<DirectionThroughput, SessionError> {
     let begin = Instant::now();
-    let fixed = session.settings.throughput.streams;
-    let single = match fixed {
-        Some(streams) if streams > 1 && session.settings.scope.is_throughput() => {
-            Outcome::skipped(format!("--streams {streams} was asked for"))
-        }
+    let numbers = Numbers::asked(&session.settings.throughput, session.settings.scope.is_throughput());
+    let single = match numbers {
+        Numbers::Only(streams) => Outcome::skipped(format!("--streams {streams} was asked for")),
         _ => pass(session, plan(session, direction, 1)).await?,
     };
     let mut sweep = Sweep::new(single);
-    match fixed {
-        Some(1) => {}
-        Some(streams) => {
+    match numbers {
+        Numbers::One => {}
+        Numbers::OneAtAPace => sweep.0.multi = Outcome::skipped(PACED),
+        Numbers::Only(streams) | Numbers::OneAnd(streams) => {
             sweep.take(pass(session, plan(session, direction, streams)).await?);
         }
-        // With a pace the question is whether a stream keeps it: many streams at a pace say nothing about one.
-        None if session.settings.throughput.options.pacing_bps.is_some() && session.settings.scope.is_throughput() => {
-            sweep.0.multi = Outcome::skipped(PACED);
-        }
-        None => {
+        Numbers::WhileItGrows => {
             // A run has promised its time; a throughput test takes what it needs.
             let limited = !session.settings.scope.is_throughput();
             let end = limited.then(|| begin + longest(session) * 2);
@@ -177,6 +172,34 @@ async fn direction(session: &mut ClientSession, direction: Direction) -> Result<
         }
     }
     Ok(sweep.0)
+}
+
+/// The numbers of streams of a direction, by what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// One, which was asked for.
+    One,
+    /// One, since a pace was asked for: the question is whether a stream keeps it, and many at a pace say nothing about one.
+    OneAtAPace,
+    /// So many and no other number.
+    Only(u32),
+    /// One, then so many.
+    OneAnd(u32),
+    /// One, then more while the sum grows.
+    WhileItGrows,
+}
+
+impl Numbers {
+    /// `only` where nothing but throughput was asked for: a run looks at one stream whatever number it was given, and has no pace.
+    pub(super) fn asked(plan: &ThroughputPlan, only: bool) -> Self {
+        match plan.streams {
+            Some(1) => Self::One,
+            Some(streams) if only => Self::Only(streams),
+            Some(streams) => Self::OneAnd(streams),
+            None if only && plan.options.pacing_bps.is_some() => Self::OneAtAPace,
+            None => Self::WhileItGrows,
+        }
+    }
 }
 
 /// More streams while the sum grows, until `end`.
@@ -346,6 +369,25 @@ mod tests {
         let mut failed = Sweep::new(Outcome::failed("no way"));
         assert!(!failed.take(Outcome::failed("the peer left")));
         assert_eq!(failed.0.multi.why(), Some("the peer left"));
+    }
+
+    #[test]
+    fn a_pace_is_kept_by_one_stream_unless_a_number_was_asked_for() {
+        let pace = Some(BitRate::from_mbit(100));
+        for (streams, pacing_bps, only, numbers) in [
+            (None, None, true, Numbers::WhileItGrows),
+            (None, pace, true, Numbers::OneAtAPace),
+            (None, pace, false, Numbers::WhileItGrows),
+            (Some(1), pace, true, Numbers::One),
+            (Some(1), None, false, Numbers::One),
+            (Some(4), pace, true, Numbers::Only(4)),
+            (Some(4), None, true, Numbers::Only(4)),
+            (Some(4), None, false, Numbers::OneAnd(4)),
+        ] {
+            let options = PassOptions { pacing_bps, ..PassOptions::default() };
+            let plan = ThroughputPlan { streams, options, ..ThroughputPlan::default() };
+            assert_eq!(Numbers::asked(&plan, only), numbers, "{streams:?} at {pacing_bps:?}, only: {only}");
+        }
     }
 
     #[test]
