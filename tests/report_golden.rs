@@ -94,10 +94,13 @@ fn raw_rates_and_links_are_one_screen_unless_details_are_wanted_and_each_finding
             assert!(first.lines().count() <= 50, "{name}: {} lines", first.lines().count());
             assert!(!first.lines().any(|line| line.starts_with("──")) && first.contains("--details"), "{name}: {first}");
             for finding in &document.findings {
-                let head = format!("{} · ", finding.code);
-                let count =
-                    |text: &str| text.lines().filter(|line| line.contains(&head) && !line.starts_with("  network")).count();
-                assert_eq!((count(&first), count(&all)), (1, 1), "{name}: {head}");
+                let code = finding.code.to_string();
+                let head = |line: &str| {
+                    let mut words = line.split_whitespace();
+                    matches!(words.next(), Some("info" | "warning" | "critical")) && words.next() == Some(code.as_str())
+                };
+                let count = |text: &str| text.lines().filter(|line| head(line)).count();
+                assert_eq!((count(&first), count(&all)), (1, 1), "{name}: {code}");
             }
             let rates = first.lines().position(|line| line.trim_start().starts_with("direction  streams"));
             let torn = rates.map(|at| first.lines().nth(at + 1).unwrap_or_default());

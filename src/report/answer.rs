@@ -76,7 +76,9 @@ pub(super) fn every_finding(document: &Document, view: &mut View) {
         let advice = finding.advice.first().filter(|_| finding.severity > Severity::Info);
         // The answer has told what shows the fault that it names.
         let named = advice.is_some() && document.verdict.as_ref().is_some_and(|verdict| verdict.code == finding.code);
-        let lines = finding.evidence.first().filter(|_| !named).into_iter().chain(advice);
+        // Why a link is no faster than it is stands after what it is, and is no fault.
+        let told = if document.plan.scope.is_link() && advice.is_none() { 2 } else { usize::from(!named) };
+        let lines = finding.evidence.iter().take(told).chain(advice);
         Item {
             lines: lines.map(|text| (String::new(), text.clone())).collect(),
             most: FIRST_LINES,

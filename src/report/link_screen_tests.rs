@@ -194,18 +194,7 @@ fn an_end_that_nobody_looked_at_is_told_with_the_reason_and_one_host_has_no_othe
 
 #[test]
 fn ports_of_an_aggregation_stand_beside_each_other_and_the_rest_one_upon_the_other() {
-    let port = |name: &str| BondPort {
-        name: name.into(),
-        up: None,
-        speed_bps: None,
-        duplex: None,
-        failures: None,
-        aggregator: None,
-        actor_state: None,
-        partner_state: None,
-        churn: None,
-        active: None,
-    };
+    let port = |name: &str| BondPort { name: name.into(), ..BondPort::default() };
     let bond = |ports: &[&str]| Bond { ports: ports.iter().map(|name| port(name)).collect(), ..Bond::default() };
     for (names, ports, told) in [
         (&["eth0"][..], &[][..], "eth0"),

@@ -90,7 +90,8 @@ pub(super) fn section(document: &Document, view: &mut View) {
     }
     view.section("Not measured");
     let (failed, skipped): (Vec<_>, Vec<_>) = found.all.iter().partition(|missing| missing.failed);
-    view.items(failed.into_iter().chain(skipped).map(item).collect());
+    let loaded = document.measurements.throughput.measured().is_some();
+    view.items(failed.into_iter().chain(skipped).map(|missing| item(missing, loaded)).collect());
 }
 
 /// Whether a reason is no news: it was chosen, or could not be otherwise.
@@ -98,7 +99,8 @@ fn is_quiet(reason: &str) -> bool {
     reason.starts_with(EARLIER) || NOT_USED.iter().any(|start| reason.starts_with(start)) || needless::ALL.contains(&reason)
 }
 
-fn item(missing: &Missing) -> Item {
+/// `loaded` where throughput is not among what was left out.
+fn item(missing: &Missing, loaded: bool) -> Item {
     let (tone, mark) = if missing.failed { (Tone::Warning, "failed") } else { (Tone::Plain, "skipped") };
     let reason = missing.reason.trim();
     let head = if reason.is_empty() { "no reason was given".to_owned() } else { reason.to_owned() };
@@ -107,7 +109,8 @@ fn item(missing: &Missing) -> Item {
         places(&missing.places)
     } else {
         // The parts of each are no news.
-        NOT_ASKED.iter().find(|(start, _)| reason.starts_with(start)).map_or("", |(_, what)| what).to_owned()
+        let what = NOT_ASKED.iter().find(|(start, _)| reason.starts_with(start)).map_or("", |(_, what)| what);
+        if loaded { what.replace("throughput, ", "") } else { what.to_owned() }
     };
     let lines = if told.is_empty() { Vec::new() } else { vec![(String::new(), told)] };
     Item { tone, mark: mark.to_owned(), head, lines, most: usize::MAX }
@@ -157,10 +160,12 @@ impl Silent {
         let about = self.about.join(", ");
         let reason = match self.names.as_slice() {
             [one] => format!("{}{one}{}{about}", SILENT.0, SILENT.1),
-            many => format!(
-                "the drivers of {} do not tell their {about}",
-                places(&many.chunks(1).map(<[_]>::to_vec).collect::<Vec<_>>())
-            ),
+            many => {
+                let more = many.len().saturating_sub(MAX_PLACES);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let named = many.iter().take(MAX_PLACES).cloned().collect::<Vec<_>>().join(", ");
+                format!("the drivers of {named}{more} do not tell their {about}")
+            }
         };
         Missing { failed: false, reason, places: self.ports }
     }

@@ -121,12 +121,18 @@ fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
         cell(&interface.mtu, |fact| fact.value.to_string()),
         cell(&interface.driver, |fact| fact.value.clone()),
         // Interfaces made by software are on none; the reason stands under “Not measured”.
-        if virtually && interface.bus.measured().is_none() {
+        if (virtually || made_up(interface)) && interface.bus.measured().is_none() {
             String::new()
         } else {
             cell(&interface.bus, |bus| bus.description.clone())
         },
     ]
+}
+
+/// Whether an interface has no plug of its own, but others below it: it is on no bus, and negotiates nothing.
+fn made_up(interface: &Interface) -> bool {
+    use InterfaceKind::{Bond, Bridge, Macvlan, Team, Vlan};
+    matches!(interface.kind, Bond | Bridge | Macvlan | Team | Vlan)
 }
 
 /// Who said what about an interface: `ethtool: speed, driver · rtnetlink: MTU`.
@@ -210,7 +216,7 @@ fn interface_facts(interface: &Interface) -> Option<String> {
     if let Some(changes) = interface.carrier_changes.measured().filter(|changes| **changes > 2) {
         parts.push(format!("carrier changed {changes} times since boot"));
     }
-    if let Some(Fact { value: false, .. }) = interface.autoneg.measured() {
+    if let Some(Fact { value: false, .. }) = interface.autoneg.measured().filter(|_| !made_up(interface)) {
         parts.push("does not negotiate".to_owned());
     }
     if let Some(offloads) = interface.offloads.measured() {

@@ -186,13 +186,18 @@ fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
             "TCP carries less than the ports: {ports}.{line}{carried} `weaklink throughput` or `weaklink run` tells why."
         ));
     }
-    let doubt = if seen.doc.plan.scope == Scope::Link && least.is_none() {
-        " No data was moved: a slow hop between the two, and damaged frames, show under load only."
-    } else {
-        ""
+    let idle = seen.ways.iter().find(|way| way.rate().is_none()).filter(|_| seen.doc.plan.scope == Scope::Link);
+    let doubt = match idle {
+        Some(_) if least.is_none() => {
+            " No data was moved: a slow hop between the two, and damaged frames, show under load only.".to_owned()
+        }
+        Some(way) => format!(" {} no data was moved: what is slow that way shows under load only.", way.direction.arrow()),
+        None => String::new(),
     };
     let known = |role: Role| seen.end(role).link.is_some_and(|link| !seen.end(role).stated && sure(&link.stack));
-    let confidence = if both && [Role::Pc, Role::Nas].into_iter().all(known) { Confidence::High } else { Confidence::Medium };
+    let half = idle.is_some() && least.is_some();
+    let confidence =
+        if both && !half && [Role::Pc, Role::Nas].into_iter().all(known) { Confidence::High } else { Confidence::Medium };
     healthy(confidence, &format!("{ports}.{line}{carried}{doubt}"))
 }
 
