@@ -111,7 +111,7 @@ fn the_ways_of_moving_bytes_are_tried_on_a_fast_path_and_told() {
     let lab = Lab::new(Mtus::all(9000)).unwrap();
     let told = both_ends(&lab, 1, 2, false).unwrap();
     let names = |trials: &[MethodTrial]| trials.iter().map(|trial| trial.method.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&told.sender.trials), ["sendfile", "zerocopy", "send"]);
+    assert_eq!(names(&told.sender.trials), ["sendfile", "zerocopy", "send", "tee"]);
     assert_eq!(names(&told.receiver.trials), ["recv-trunc, low-water mark", "recv-trunc", "read"]);
     for trial in told.sender.trials.iter().chain(&told.receiver.trials) {
         assert!(trial.refused.is_some() || (trial.rate_bps.0 > 0 && trial.cpu_s_per_gb > 0.0), "{trial:?}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use super::calibrate::{Calibration, Choice, Look, Step};
+use super::content;
 use super::low_water::LowWater;
 use crate::model::kernel::MethodTrial;
 use crate::sys;
@@ -16,9 +17,6 @@ const DISCARD: usize = 1 << 20;
 
 /// The most that one call takes where bytes are copied: what iperf3 and most programs use, and it stays in the cache.
 const READ: usize = 128 * 1024;
-
-/// The turns of the sender's own trial: two for each of its three ways.
-const SENDERS_TURNS: u32 = 6;
 
 /// The share of rate that a cheaper way may cost in its turns. Where the link is the limit all ways have one rate; where a processor
 /// is, two turns of one way differ by a quarter (one stream over veth, 2 cores: 30 to 44 Gbit/s with the mark and without it alike, in
@@ -63,7 +61,7 @@ impl Taking {
             // Programs that copy do not ask for a mark.
             water: (!self.copies).then(LowWater::new),
             settled: self.copies,
-            calibration: tries.then(|| Calibration::new(WAYS.len(), SENDERS_TURNS, TOLERANCE)),
+            calibration: tries.then(|| Calibration::new(WAYS.len(), content::TURNS, TOLERANCE)),
             first: None,
         }
     }

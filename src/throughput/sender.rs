@@ -67,7 +67,7 @@ struct Shared<'a> {
 #[expect(clippy::needless_pass_by_value, reason = "the connections end with the pass: they are closed here")]
 pub fn send(conns: Vec<TcpStream>, spec: &SendSpec, stop: &Stop, progress: &Progress) -> io::Result<SenderEnd> {
     let sockets = settle(&conns, &spec.options, End::Sender);
-    let content = Content::new(spec.options.copies);
+    let content = Content::new(spec.options.copies, conns.len());
     let mut watch = Watch::new(&conns);
     let shared = Shared {
         begin: Instant::now(),

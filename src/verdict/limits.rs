@@ -43,6 +43,10 @@ pub const LOOSE_BELOW: f64 = 0.94;
 /// A series whose deviation over mean is above this is no plateau.
 pub const FLAT_SPREAD: f64 = 0.06;
 
+/// A series whose deviation over mean is at most this is as even as a shaped line: programs that wait for a processor are less even (seen
+/// on hosts with a quota: 5 to 40 %).
+pub const EVEN_SPREAD: f64 = 0.02;
+
 /// A series above this is too noisy for a sure verdict.
 pub const NOISY_SPREAD: f64 = 0.15;
 

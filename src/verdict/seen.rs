@@ -203,7 +203,10 @@ impl<'a> Seen<'a> {
         let sums = Sums::of(pass);
         let held = sums.rwnd.is_some_and(|share| share >= limits::RWND_LIMITED) || sums.window_sets(pass.goodput_bps);
         let windowed = held && !self.window_to_spare(pass);
-        let starved = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).starved());
+        // A host that is kept waiting moves bytes in fits: a rate this even at a class of Ethernet is the cable's all the same.
+        let even = pass.steady.is_some_and(|steady| steady.spread <= limits::EVEN_SPREAD);
+        let starved =
+            !even && [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).starved());
         (!windowed && !starved).then_some(class)
     }
 }

@@ -68,6 +68,11 @@ impl Content {
         }
     }
 
+    /// The file, for those that refer to its pages in other ways.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+
     /// The number of bytes.
     pub const fn len(&self) -> usize {
         self.len

@@ -10,5 +10,6 @@ pub mod klog;
 pub mod net;
 pub mod packet;
 pub mod perf;
+mod pipe;
 pub mod tcp;
 pub mod udp;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use socket2::Socket;
 
 pub use super::content::{Content, Given, Notices, notices, set_zerocopy};
+pub use super::pipe::Kept;
 
 /// More than any kernel's `struct tcp_info` holds today (232 bytes in 5.4, 280 in 6.18): what is beyond is not ours to read.
 const TCP_INFO_ROOM: usize = 512;

@@ -151,6 +151,28 @@ impl Content {
     }
 }
 
+/// Pages of a [`Content`] that a pipe refers to; this system has none.
+#[derive(Debug)]
+pub struct Kept(std::convert::Infallible);
+
+impl Kept {
+    /// Has a pipe refer to the pages of `content`.
+    ///
+    /// # Errors
+    /// None, since no such content exists here.
+    pub const fn new(content: &Content, _most: usize) -> io::Result<Self> {
+        match content.0 {}
+    }
+
+    /// Gives a socket bytes.
+    ///
+    /// # Errors
+    /// None, since nothing is kept here.
+    pub const fn give(&mut self, _socket: &Socket, _limit: usize) -> io::Result<usize> {
+        match self.0 {}
+    }
+}
+
 /// Allows a socket to refer to lent pages.
 ///
 /// # Errors

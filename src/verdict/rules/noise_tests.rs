@@ -103,6 +103,21 @@ fn a_starved_program_is_not_a_full_core() {
 }
 
 #[test]
+fn an_even_rate_at_a_class_is_the_cables_whoever_waits() {
+    for (spread, told) in [(0.01, true), (0.04, false)] {
+        let verdict = said(1_000, |doc| {
+            doc.no_links();
+            starved(doc, 0.3, 0.01);
+            doc.both(|pass| {
+                pass.goodput_bps = mbit(940);
+                pass.steady.as_mut().unwrap().spread = spread;
+            });
+        });
+        assert_eq!(verdict.sentence.contains("1 Gbit/s link"), told, "{spread}: {}", verdict.sentence);
+    }
+}
+
+#[test]
 fn waiting_for_a_core_is_no_cause_where_the_line_is_nearly_full() {
     for (mbit_s, sure) in [(2_280, Confidence::High), (2_200, Confidence::High), (2_120, Confidence::Low)] {
         let verdict = said(2_500, |doc| {
