@@ -110,8 +110,10 @@ impl Page {
     fn section(&mut self, title: &str) {
         self.gap();
         let rule = if self.style.unicode { "─" } else { "-" };
-        let rest = self.width.min(PROSE).saturating_sub(columns(title) + 4);
-        let title = self.paint(title, Tone::Plain, true);
+        // A port of a document may have any name.
+        let title = wrap(title, self.prose(4)).into_iter().next().unwrap_or_default();
+        let rest = self.width.min(PROSE).saturating_sub(columns(&title) + 4);
+        let title = self.paint(&title, Tone::Plain, true);
         let line = format!("{} {title} {}", rule.repeat(2), rule.repeat(rest));
         self.line(0, &line);
         self.out.push('\n');

@@ -147,6 +147,10 @@ fn several(seen: &Seen<'_>, sender: Role) -> String {
 /// Several connections that do not use all links of an aggregation: whose hash it is, by the ports' own bytes where they are known.
 fn uneven(seen: &Seen<'_>, way: &Way<'_>, multi: &Pass, one_link: BitRate) -> Option<Hit> {
     let (sender, receiver) = (way.direction.sender(), way.direction.sender().peer());
+    if seen.end(receiver).bond().is_some_and(|bond| bond.ports.iter().filter(|port| port.active == Some(true)).count() == 1) {
+        // Whatever the hash, no more than one link takes in.
+        return None;
+    }
     let sent = carried(seen, multi, sender, Moved::Sent);
     let arrived = carried(seen, multi, receiver, Moved::Received);
     let at_one = at_one(multi.goodput_bps, one_link);

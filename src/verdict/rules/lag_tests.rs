@@ -99,6 +99,17 @@ fn nothing_is_said_of_a_hash_without_the_bytes_of_the_ports() {
 }
 
 #[test]
+fn no_hash_is_blamed_where_one_port_of_the_receiver_takes_in_all() {
+    let mut doc = at_one_link(Some([490 * MB, 9 * MB]), None);
+    bond(&mut doc, Role::Pc).hash_policy = Some("layer2+3".into());
+    assert!(uneven(&doc).is_some());
+    for (port, active) in bond(&mut doc, Role::Nas).ports.iter_mut().zip([true, false]) {
+        port.active = Some(active);
+    }
+    assert!(uneven(&doc).is_none());
+}
+
+#[test]
 fn a_policy_that_leaves_ports_out_is_named_and_proved_by_the_ports() {
     let mut doc = at_one_link(Some([490 * MB, 9 * MB]), None);
     bond(&mut doc, Role::Pc).hash_policy = Some("layer2+3".into());
