@@ -54,45 +54,43 @@ fn carried(streams: u32, mbit: u64, seconds: f64) -> Outcome<Pass> {
 
 #[test]
 fn a_load_is_told_with_its_streams_and_its_time_and_where_it_broke_off_with_the_reason() {
-    let not = || Outcome::skipped("not asked for");
-    for (case, [up, down], told) in [
+    type Way = fn() -> Outcome<Pass>;
+    let not: Way = || Outcome::skipped("not asked for");
+    let cases: [(&str, [Way; 2], &str); 6] = [
         (
             "both",
-            [carried(8, 941, 1.0), carried(8, 940, 1.04)],
+            [|| carried(8, 941, 1.0), || carried(8, 940, 1.04)],
             "PC → NAS 941 Mbit/s, NAS → PC 940 Mbit/s with 8 streams for 1 s",
         ),
         (
             "each in its own way",
-            [carried(1, 941, 1.0), carried(8, 2_350, 3.0)],
+            [|| carried(1, 941, 1.0), || carried(8, 2_350, 3.0)],
             "PC → NAS 941 Mbit/s with 1 stream for 1 s, NAS → PC 2.35 Gbit/s with 8 streams for 3 s",
         ),
-        ("one alone", [not(), carried(8, 940, 1.0)], "NAS → PC 940 Mbit/s with 8 streams for 1 s"),
-        ("none", [not(), not()], ""),
+        ("one alone", [not, || carried(8, 940, 1.0)], "NAS → PC 940 Mbit/s with 8 streams for 1 s"),
+        ("none", [not, not], ""),
         (
             "the second broke off",
-            [carried(8, 941, 1.0), Outcome::failed("lost the NAS: it closed the connection ")],
+            [|| carried(8, 941, 1.0), || Outcome::failed("lost the NAS: it closed the connection ")],
             "PC → NAS 941 Mbit/s with 8 streams for 1 s · NAS → PC not finished: lost the NAS: it closed the connection",
         ),
         (
             "nothing came through",
-            [Outcome::failed("refused"), Outcome::failed("no answer")],
+            [|| Outcome::failed("refused"), || Outcome::failed("no answer")],
             "PC → NAS not finished: refused · NAS → PC not finished: no answer",
         ),
-    ] {
-        let way = |multi| DirectionThroughput { multi, ..DirectionThroughput::skipped("looks at the links only") };
-        let mut document = document(Scope::Link);
+    ];
+    let mut document = document(Scope::Link);
+    for (case, [up, down], told) in cases {
+        let way = |multi: Way| DirectionThroughput { multi: multi(), ..DirectionThroughput::skipped("looks at the links only") };
         let section = ThroughputSection::new(way(up), way(down), Outcome::skipped("looks at the links only"));
         document.measurements.throughput = Outcome::Measured(section);
         assert_eq!(load(&document), told, "{case}");
     }
-    let mut document = document(Scope::Link);
-    for (whole, told) in [
-        (Outcome::skipped("not asked for (--no-load)"), ""),
-        (Outcome::failed("lost the NAS: it closed the connection"), "not finished: lost the NAS: it closed the connection"),
-    ] {
-        document.measurements.throughput = whole;
-        assert_eq!(load(&document), told);
-    }
+    document.measurements.throughput = Outcome::skipped("not asked for (--no-load)");
+    assert_eq!(load(&document), "");
+    document.measurements.throughput = Outcome::failed("lost the NAS: it closed the connection");
+    assert_eq!(load(&document), "not finished: lost the NAS: it closed the connection");
 }
 
 #[test]
@@ -203,8 +201,9 @@ fn ports_of_an_aggregation_stand_beside_each_other_and_the_rest_one_upon_the_oth
         (&["bond0.20", "bond0", "eth1", "eth2"], &["eth1", "eth2"], "bond0.20 → bond0 (eth1, eth2)"),
     ] {
         let mut stack = end(names).stack;
-        let top = stack.iter_mut().find(|interface| interface.name == "bond0");
-        top.into_iter().for_each(|interface| interface.bond = Some(bond(ports)));
+        if let Some(interface) = stack.iter_mut().find(|interface| interface.name == "bond0") {
+            interface.bond = Some(bond(ports));
+        }
         assert_eq!(path(&stack), told);
     }
     assert_eq!(path(&[]), "");
