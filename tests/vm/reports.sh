@@ -1,4 +1,9 @@
-# Reports of `weaklink link` between two hosts, for the golden samples (tests/fixtures/report/link-*.json): run by hand, not by a test.
+# Reports of `weaklink link` between two hosts, for the golden samples (tests/fixtures/report/link-*.json). No test runs it; by hand:
+#
+#   tests/vm/setup target/vm && tests/vm/run -t 500 target/vm tests/vm/reports.sh weaklink=target/debug/weaklink >reports
+#   awk '/^@@@ /{ file = "tests/fixtures/report/link-" $2 ".json"; next } { print > file }' reports
+#
+# Then the golden reports are made anew (INSTA_UPDATE=always). The addresses are made up, and nothing else in them names anybody.
 . /lib.sh
 load veth bridge bonding
 modprobe labnic pairs=9 driver=igc
