@@ -223,7 +223,7 @@ fn the_own_address_and_the_loopback_lead_to_the_loopback_interface() {
 #[cfg(target_os = "linux")]
 fn the_real_loopback_counts_what_is_sent() {
     let tree = Tree::system();
-    let link = collect(Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into(), &tree);
+    let link = collect(Ipv4Addr::LOCALHOST.into(), IpAddr::V4(Ipv4Addr::LOCALHOST), &tree);
     let names = host_interface_names(link.measured().unwrap());
     let before = counters(&names, &tree);
     let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
@@ -475,7 +475,7 @@ mod namespace {
     }
 
     fn found(local: &str, peer: &str) -> HostLink {
-        let outcome = collect(local.parse().unwrap(), peer.parse().unwrap(), &Tree::system());
+        let outcome = collect(local.parse().unwrap(), super::super::Peer::parse(peer).unwrap(), &Tree::system());
         outcome.measured().unwrap_or_else(|| panic!("{outcome:?}")).clone()
     }
 

@@ -101,11 +101,21 @@ impl Family {
     }
 }
 
+/// Whether nothing tells the interface of a link-local address; Windows then chooses one itself.
+fn lacks_scope(address: &SocketAddr) -> bool {
+    !cfg!(windows) && matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
+}
+
 /// The addresses of a host, those of the wanted family. Blocking.
 pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, SessionError> {
     let fault = |error| SessionError::Resolve { host: target.host.clone(), error };
     let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port)).map_err(fault)?;
     let addresses: Vec<SocketAddr> = resolved.filter(|address| family.fits(address)).take(8).collect();
+    // A name may give other addresses beside those that nobody can connect to.
+    let (unusable, addresses): (Vec<_>, Vec<_>) = addresses.into_iter().partition(lacks_scope);
+    if addresses.is_empty() && !unusable.is_empty() {
+        return Err(SessionError::NoScope { host: target.host.clone(), could: crate::link::link_local_interfaces() });
+    }
     if addresses.is_empty() {
         let what = match family {
             Family::Any => "the name has no address",
