@@ -9,14 +9,34 @@ use super::tree::Tree;
 
 /// The address that this host would send from towards `peer`.
 ///
-/// A UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
+/// Of TCP, as rules of routing may name the protocol and a connection's address follows them: the kernel is asked for such a route.
+/// Where it tells none, a UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
 pub fn local_addr_towards(peer: impl Into<Peer>) -> io::Result<IpAddr> {
     let peer = peer.into();
+    if let Some(source) = tcp_source(peer) {
+        return Ok(source);
+    }
     let any: IpAddr = if peer.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The port is of no matter as nothing is sent; 9 is "discard".
     socket.connect(peer.socket(9))?;
     Ok(socket.local_addr()?.ip())
+}
+
+/// The address that the kernel would give a TCP connection to `peer`; none where it does not tell, or only the interface decides.
+#[cfg(target_os = "linux")]
+fn tcp_source(peer: Peer) -> Option<IpAddr> {
+    if peer.is_link_local() {
+        return None;
+    }
+    let answer = crate::sys::net::rtnetlink(&super::rtnl::route_request(peer.address, None, true)).ok()?;
+    answer.iter().find_map(|message| super::rtnl::decode_route(message))?.source
+}
+
+/// There is no netlink here.
+#[cfg(not(target_os = "linux"))]
+const fn tcp_source(_peer: Peer) -> Option<IpAddr> {
+    None
 }
 
 /// What the kernel's tables gave.
