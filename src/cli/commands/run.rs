@@ -163,17 +163,17 @@ fn enough_to_start() -> Result<(), String> {
         })?;
         drop(first);
     }
-    let (hold, held) = std::sync::mpsc::channel::<()>();
-    let held = std::sync::Arc::new(std::sync::Mutex::new(held));
+    let (sender, waiting) = std::sync::mpsc::channel::<()>();
+    let waiting = std::sync::Arc::new(std::sync::Mutex::new(waiting));
     let started: Vec<_> = (0..THREADS)
         .map(|_| {
-            let held = std::sync::Arc::clone(&held);
+            let waiting = std::sync::Arc::clone(&waiting);
             // It ends when the sender is gone.
-            let wait = move || drop(held.lock().map(|held| held.recv()));
+            let wait = move || drop(waiting.lock().map(|waiting| waiting.recv()));
             std::thread::Builder::new().stack_size(64 * 1024).spawn(wait)
         })
         .collect();
-    drop(hold);
+    drop(sender);
     let mut short = None;
     for thread in started {
         match thread {
