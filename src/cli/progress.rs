@@ -68,7 +68,8 @@ impl Progress {
             return;
         }
         let weak = Arc::downgrade(&self.0);
-        std::thread::spawn(move || {
+        // Without a thread there is no bar, and all else goes on.
+        let _ = std::thread::Builder::new().spawn(move || {
             while let Some(drawing) = weak.upgrade() {
                 drawing.lock().unwrap_or_else(PoisonError::into_inner).draw();
                 drop(drawing);

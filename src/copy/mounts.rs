@@ -152,7 +152,8 @@ pub fn describe(mount: &Mount) -> Described {
     let mut all = vec![fact("fs_type", mount.fs_type.as_str(), Source::Procfs), fact("network", reach.word(), Source::Procfs)];
     all.extend(facts);
     // The kernel's clients of SMB and NFS name the address that they are connected to.
-    let server = mount.option("addr").and_then(|addr| addr.split('%').next()?.parse::<IpAddr>().ok());
+    let is_address = |addr: &&str| addr.split('%').next().is_some_and(|plain| plain.parse::<IpAddr>().is_ok());
+    let server = mount.option("addr").filter(is_address);
     all.extend(server.map(|server| fact(SERVER_ADDRESS, server.to_string(), Source::Procfs)));
     Described { protocol, reach, facts: all }
 }

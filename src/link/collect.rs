@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::Peer;
 use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
 use super::stack::Host;
@@ -13,10 +14,10 @@ use crate::model::outcome::Outcome;
 
 /// The interface that carries the traffic from `local` to `peer`, with everything below it.
 ///
-/// It asks the running kernel only when the tree is the system's own. Failed when no source names the
+/// A link-local peer's scope tells the interface, also where several have the same address. It asks the running kernel only when the tree is the system's own. Failed when no source names the
 /// interface. It takes some milliseconds and blocks.
-pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
-    let (local, peer) = (local.to_canonical(), peer.to_canonical());
+pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<HostLink> {
+    let (local, peer) = (local.to_canonical(), peer.into());
     let Way { tables, route, complete, top } = match way(local, peer, tree) {
         Ok(way) => way,
         Err(why) => return Outcome::failed(why),
@@ -34,7 +35,7 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
     let aggregated = stack.iter().any(|interface| interface.bond.is_some() || interface.kind == Kind::Team);
     Outcome::Measured(HostLink {
         local,
-        peer,
+        peer: peer.address,
         gateway,
         stack,
         stated_speed_bps: None,
@@ -47,8 +48,8 @@ pub fn collect(local: IpAddr, peer: IpAddr, tree: &Tree) -> Outcome<HostLink> {
 }
 
 /// The interface that the route from `local` to `peer` leaves by, and its kind: no more than that, in a millisecond or two.
-pub fn leaves_by(local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(String, Kind)> {
-    let Way { tables, top, .. } = way(local.to_canonical(), peer.to_canonical(), tree).ok()?;
+pub fn leaves_by(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Option<(String, Kind)> {
+    let Way { tables, top, .. } = way(local.to_canonical(), peer.into(), tree).ok()?;
     let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
     let host = Host { tree, rows: &tables.rows };
     let kind = if is_untold(&host, &top) { elsewhere(&top).kind } else { interface::kind_of(&host, &top) };
@@ -66,9 +67,9 @@ struct Way {
 }
 
 /// The way to `peer`, or the sentence why no source tells it.
-fn way(local: IpAddr, peer: IpAddr, tree: &Tree) -> Result<Way, String> {
+fn way(local: IpAddr, peer: Peer, tree: &Tree) -> Result<Way, String> {
     let tables = if tree.is_live() { route::ask_kernel(local, peer) } else { Tables { rows: Vec::new(), route: None } };
-    if tree.is_system() && is_link_local(peer) && peer != local {
+    if tree.is_system() && peer.is_link_local() && peer.interface().is_none() && peer.address != local {
         let owners = route::owners(local);
         if owners.len() > 1 {
             return Err(several_owners(local, &owners));
@@ -76,7 +77,8 @@ fn way(local: IpAddr, peer: IpAddr, tree: &Tree) -> Result<Way, String> {
     }
     let Some((route, complete)) = find_route(&tables, local, peer, tree) else {
         return Err(format!(
-            "no source tells which interface leads to {peer}: neither netlink nor /proc/net/route nor the list of addresses"
+            "no source tells which interface leads to {}: neither netlink nor /proc/net/route nor the list of addresses",
+            peer.address
         ));
     };
     let Some(top) = name_of(&route, &tables.rows) else {
@@ -85,16 +87,13 @@ fn way(local: IpAddr, peer: IpAddr, tree: &Tree) -> Result<Way, String> {
     Ok(Way { tables, route, complete, top })
 }
 
-const fn is_link_local(peer: IpAddr) -> bool {
-    matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local())
-}
-
 /// Why no interface is named where several could be meant.
 fn several_owners(local: IpAddr, owners: &[String]) -> String {
     let names = owners.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
     format!(
         "{local} is the address of {names} alike, as they share a hardware address, so a link-local peer does not tell which of them \
-         leads to it: name the peer by an address that is not link-local"
+         leads to it: name the interface behind its address, as in fe80::1%{}",
+        owners.first().map_or("eth0", String::as_str)
     )
 }
 
@@ -105,22 +104,27 @@ pub(super) const NOBODY_LISTENED: &str = "the run ended before the switch was he
 const NO_FLOWS: &str = "no connection of this run was open yet whose port of an aggregation could be told";
 
 /// The route, and whether its source knows of gateways.
-fn find_route(tables: &Tables, local: IpAddr, peer: IpAddr, tree: &Tree) -> Option<(Route, bool)> {
+fn find_route(tables: &Tables, local: IpAddr, peer: Peer, tree: &Tree) -> Option<(Route, bool)> {
     let loopback = |tables: &Tables| {
         let row = tables.rows.iter().find(|row| row.loopback);
         let name = row.map_or_else(route::loopback_name, |row| row.name.clone());
         Route { name: Some(name), own: true, ..Route::default() }
     };
-    if tree.is_system() && is_link_local(peer) && peer != local {
-        // Such an address is valid on every interface, so only our own address tells which one is meant.
-        return route::from_owner(local).map(|route| (route, true));
+    if tree.is_system() && peer.is_link_local() && peer.address != local {
+        // Such an address is valid on every interface, so its scope tells which one is meant, else only our own address.
+        let route = match peer.interface() {
+            Some(index) if route::owns(index, peer.address) => Some(loopback(tables)),
+            Some(index) => Some(Route { index: Some(index), ..Route::default() }),
+            None => route::from_owner(local),
+        };
+        return route.map(|route| (route, true));
     }
     match &tables.route {
         Some(route) if route.own => Some((loopback(tables), true)),
         Some(route) => Some((route.clone(), true)),
-        None if route::is_own(local, peer, tree) => Some((loopback(tables), true)),
+        None if route::is_own(local, peer.address, tree) => Some((loopback(tables), true)),
         None => {
-            let from_proc = route::from_proc(tree, peer).map(|route| (route, true));
+            let from_proc = route::from_proc(tree, peer.address).map(|route| (route, true));
             let owner = || if tree.is_system() { route::from_owner(local).map(|route| (route, false)) } else { None };
             from_proc.or_else(owner)
         }

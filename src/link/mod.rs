@@ -28,6 +28,7 @@ mod lldpctl;
 mod neighbour;
 mod nic;
 mod pcie;
+mod peer;
 mod route;
 #[cfg(target_os = "linux")]
 mod rtnl;
@@ -52,6 +53,7 @@ pub use lacp::decode as decode_lacp;
 pub use lldp::decode as decode_lldp;
 pub use lldpctl::from_lldpctl;
 pub use neighbour::{LISTEN, listen, ports};
+pub use peer::{Peer, link_local_interfaces};
 pub use route::local_addr_towards;
 pub use spread::{Flow, Headers, check as check_flows, flows_for_all, headers, plan as plan_flows};
 pub use team::{TeamPort, TeamState, from_teamdctl};

@@ -187,12 +187,12 @@ fn output(program: &str, arguments: &[&str], stop: &Stop) -> io::Result<String> 
     let mut child = Reaped(command.spawn()?);
     let stdout = child.0.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         // Whoever asked may have gone; what came before an error counts.
         let _ = stdout.take(OUTPUT).read_to_end(&mut bytes);
         let _ = tell.send(bytes);
-    });
+    })?;
     let began = Instant::now();
     while began.elapsed() < PROGRAM && !stop.is_set() {
         match told.recv_timeout(TICK) {

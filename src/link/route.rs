@@ -1,21 +1,42 @@
 //! Which interface leads to the peer.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
+use super::Peer;
 use super::facts::{LinkRow, Route};
 use super::tree::Tree;
 
 /// The address that this host would send from towards `peer`.
 ///
-/// A UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
-pub fn local_addr_towards(peer: IpAddr) -> io::Result<IpAddr> {
-    let peer = peer.to_canonical();
-    let any: IpAddr = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+/// Of TCP, as rules of routing may name the protocol and a connection's address follows them: the kernel is asked for such a route.
+/// Where it tells none, a UDP socket is connected, which sends nothing; errors are those of binding and of having no route.
+pub fn local_addr_towards(peer: impl Into<Peer>) -> io::Result<IpAddr> {
+    let peer = peer.into();
+    if let Some(source) = tcp_source(peer) {
+        return Ok(source);
+    }
+    let any: IpAddr = if peer.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The port is of no matter as nothing is sent; 9 is "discard".
-    socket.connect(SocketAddr::new(peer, 9))?;
+    socket.connect(peer.socket(9))?;
     Ok(socket.local_addr()?.ip())
+}
+
+/// The address that the kernel would give a TCP connection to `peer`; none where it does not tell, or only the interface decides.
+#[cfg(target_os = "linux")]
+fn tcp_source(peer: Peer) -> Option<IpAddr> {
+    if peer.is_link_local() {
+        return None;
+    }
+    let answer = crate::sys::net::rtnetlink(&super::rtnl::route_request(peer.address, None, true)).ok()?;
+    answer.iter().find_map(|message| super::rtnl::decode_route(message))?.source
+}
+
+/// There is no netlink here.
+#[cfg(not(target_os = "linux"))]
+const fn tcp_source(_peer: Peer) -> Option<IpAddr> {
+    None
 }
 
 /// What the kernel's tables gave.
@@ -28,12 +49,12 @@ pub(super) struct Tables {
 
 /// Asks the kernel by netlink; what it does not answer stays empty.
 #[cfg(target_os = "linux")]
-pub(super) fn ask_kernel(local: IpAddr, peer: IpAddr) -> Tables {
+pub(super) fn ask_kernel(local: IpAddr, peer: Peer) -> Tables {
     use super::rtnl;
     use crate::sys::net::rtnetlink;
     // With the source first: policy routing may send from different addresses different ways. Kernels
     // refuse a source that is not theirs, as behind address translation.
-    let ask = |source, tcp| rtnetlink(&rtnl::route_request(peer, source, tcp));
+    let ask = |source, tcp| rtnetlink(&rtnl::route_request(peer.address, source, tcp));
     // Older kernels refuse the protocol, or do not look at it.
     let answer =
         ask(Some(local), true).or_else(|_| ask(Some(local), false)).or_else(|_| ask(None, true)).or_else(|_| ask(None, false));
@@ -55,7 +76,7 @@ pub(super) const fn rows() -> Vec<LinkRow> {
 
 /// There is no netlink here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn ask_kernel(_local: IpAddr, _peer: IpAddr) -> Tables {
+pub(super) fn ask_kernel(_local: IpAddr, _peer: Peer) -> Tables {
     Tables { rows: Vec::new(), route: None }
 }
 
@@ -92,6 +113,12 @@ fn parse_proc(text: &str, peer: Ipv4Addr) -> Option<Route> {
 pub(super) fn owners(local: IpAddr) -> Vec<String> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     interfaces.into_iter().filter(|interface| interface.ip() == local).map(|interface| interface.name).collect()
+}
+
+/// Whether the interface with this number has this address.
+pub(super) fn owns(index: u32, address: IpAddr) -> bool {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    interfaces.iter().any(|interface| interface.index == Some(index) && interface.ip() == address)
 }
 
 /// The interface that owns `local`, as every operating system tells.
@@ -143,6 +170,6 @@ mod tests {
 
     #[test]
     fn towards_the_loopback_we_send_from_the_loopback() {
-        assert_eq!(local_addr_towards(Ipv4Addr::LOCALHOST.into()).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        assert_eq!(local_addr_towards(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
 }

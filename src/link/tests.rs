@@ -223,7 +223,7 @@ fn the_own_address_and_the_loopback_lead_to_the_loopback_interface() {
 #[cfg(target_os = "linux")]
 fn the_real_loopback_counts_what_is_sent() {
     let tree = Tree::system();
-    let link = collect(Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into(), &tree);
+    let link = collect(Ipv4Addr::LOCALHOST.into(), IpAddr::V4(Ipv4Addr::LOCALHOST), &tree);
     let names = host_interface_names(link.measured().unwrap());
     let before = counters(&names, &tree);
     let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
@@ -428,6 +428,16 @@ mod namespace {
                 && ip(&format!("-n {near} route add 198.51.100.0/24 via 192.0.2.20"));
             // A system without IPv6 is tested without it.
             ip(&format!("-n {near} addr add 2001:db8::10/64 dev wlbr0 nodad"));
+            // A rule by protocol may send TCP another way than UDP.
+            ip(&format!("-n {near} route add 203.0.113.7 via 192.0.2.20"));
+            // Ports with one hardware address have one link-local address.
+            ip(&format!("-n {near} link add wl2 type veth peer name wl3 netns {far}"));
+            ip(&format!("-n {near} link set wl2 up"));
+            ip(&format!("-n {near} addr add 198.18.0.1/24 dev wl2"));
+            ip(&format!("-n {near} route add 203.0.113.7 via 198.18.0.2 table 100"));
+            for name in ["wlbr0", "wl2"] {
+                ip(&format!("-n {near} addr add fe80::10/64 dev {name} nodad"));
+            }
             made.then_some(pair)
         }
     }
@@ -475,7 +485,7 @@ mod namespace {
     }
 
     fn found(local: &str, peer: &str) -> HostLink {
-        let outcome = collect(local.parse().unwrap(), peer.parse().unwrap(), &Tree::system());
+        let outcome = collect(local.parse().unwrap(), super::super::Peer::parse(peer).unwrap(), &Tree::system());
         outcome.measured().unwrap_or_else(|| panic!("{outcome:?}")).clone()
     }
 
@@ -505,6 +515,24 @@ mod namespace {
         let v6: IpAddr = "2001:db8::20".parse().unwrap();
         if let Ok(local) = local_addr_towards(v6) {
             assert_eq!(found(&local.to_string(), "2001:db8::20").top().unwrap().name, "wlbr0");
+        }
+        let alike = || super::super::route::owners("fe80::10".parse().unwrap());
+        if alike().len() == 2 {
+            for name in ["wlbr0", "wl2"] {
+                assert_eq!(found("fe80::10", &format!("fe80::20%{name}")).top().unwrap().name, name);
+                assert_eq!(found("fe80::10", &format!("fe80::10%{name}")).top().unwrap().kind, Kind::Loopback);
+                let peer = super::super::Peer::parse(&format!("fe80::20%{name}")).unwrap();
+                assert_eq!(local_addr_towards(peer).unwrap(), "fe80::10".parse::<IpAddr>().unwrap());
+                assert_eq!(leaves_by("fe80::10".parse().unwrap(), peer, &Tree::system()).unwrap().0, name);
+            }
+            let untold = collect("fe80::10".parse().unwrap(), "fe80::20".parse::<IpAddr>().unwrap(), &Tree::system());
+            assert!(untold.why().is_some_and(|why| why.contains("wlbr0") && why.contains("wl2")), "{untold:?}");
+        }
+        let by_rule: IpAddr = "203.0.113.7".parse().unwrap();
+        if ip("rule add ipproto tcp to 203.0.113.7 lookup 100") {
+            let local = local_addr_towards(by_rule).unwrap();
+            assert_eq!(local, "198.18.0.1".parse::<IpAddr>().unwrap(), "TCP goes by the rule's table");
+            assert_eq!(leaves_by(local, by_rule, &Tree::system()).unwrap().0, "wl2");
         }
         let own = found("192.0.2.10", "192.0.2.10");
         assert_eq!(own.top().unwrap().kind, Kind::Loopback);

@@ -283,6 +283,10 @@ fn address_row(name: &str, address: &HostAddress) -> Vec<String> {
 
 fn watched(document: &Document, section: &LinkSection, view: &mut View) {
     let Some(watched) = section.watched.measured() else { return };
+    // Where neither end could be watched, the reasons stand among what was not measured.
+    if watched.pc.measured().is_none() && watched.nas.measured().is_none() {
+        return;
+    }
     view.section("Counters while watched");
     let mut table = Table::new(&["interface", "errors and drops that grew"]);
     table.rows.extend(grown(document, watched).into_iter().map(|(name, counted)| vec![name, counted]));

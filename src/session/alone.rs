@@ -1,6 +1,6 @@
 //! What one end can know of the path by itself, when no agent runs at the other.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::model::document::{Document, Measurements};
@@ -75,7 +75,7 @@ async fn measure(
     let interrupt = events.interrupt.clone();
     let unless_interrupted = || if interrupt.is_set() { Err(SessionError::Interrupted) } else { Ok(()) };
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
-    let link = own_link(peer.ip(), settings.stated_pc).await;
+    let link = own_link(peer, settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     let listening = link.measured().map(Listening::start);
     document.measurements.link = Outcome::Measured(LinkSection::new(link, Outcome::skipped(NO_AGENT)));
@@ -109,10 +109,10 @@ async fn measure(
 }
 
 /// This end's link towards a host, with its speed as the user states it.
-pub(super) async fn own_link(peer: IpAddr, stated: Option<BitRate>) -> Outcome<HostLink> {
+pub(super) async fn own_link(peer: SocketAddr, stated: Option<BitRate>) -> Outcome<HostLink> {
     let link = blocking(move || match crate::link::local_addr_towards(peer) {
         Ok(local) => crate::link::collect(local, peer, &tree()),
-        Err(error) => Outcome::failed(format!("no way to {peer}: {error}")),
+        Err(error) => Outcome::failed(format!("no way to {}: {error}", peer.ip())),
     });
     link.await.map(|mut link| {
         link.stated_speed_bps = stated;

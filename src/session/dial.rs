@@ -101,11 +101,29 @@ impl Family {
     }
 }
 
+/// Whether nothing tells the interface of a link-local address; Windows then chooses one itself.
+fn lacks_scope(address: &SocketAddr) -> bool {
+    !cfg!(windows) && matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
+}
+
 /// The addresses of a host, those of the wanted family. Blocking.
 pub fn resolve(target: &Target, family: Family) -> Result<Vec<SocketAddr>, SessionError> {
     let fault = |error| SessionError::Resolve { host: target.host.clone(), error };
-    let resolved = std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port)).map_err(fault)?;
+    let resolved =
+        std::net::ToSocketAddrs::to_socket_addrs(&(target.host.as_str(), target.port)).map_err(|error| {
+            match target.host.split_once('%') {
+                Some((_, scope)) => {
+                    fault(std::io::Error::new(ErrorKind::NotFound, format!("this host has no interface {scope} ({error})")))
+                }
+                None => fault(error),
+            }
+        })?;
     let addresses: Vec<SocketAddr> = resolved.filter(|address| family.fits(address)).take(8).collect();
+    // A name may give other addresses beside those that nobody can connect to.
+    let (unusable, addresses): (Vec<_>, Vec<_>) = addresses.into_iter().partition(lacks_scope);
+    if addresses.is_empty() && !unusable.is_empty() {
+        return Err(SessionError::NoScope { host: target.host.clone(), could: crate::link::link_local_interfaces() });
+    }
     if addresses.is_empty() {
         let what = match family {
             Family::Any => "the name has no address",
@@ -179,6 +197,16 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(not(windows))]
+    fn a_link_local_address_without_its_interface_gets_one_sentence_and_a_number_is_an_interface() {
+        let found = |text: &str| resolve(&text.parse().unwrap(), Family::Any);
+        let why = found("fe80::1").unwrap_err().to_string();
+        assert!(why.contains("write the interface behind it, as in fe80::1%"), "{why}");
+        let scoped = found("[fe80::1%1]:81").unwrap();
+        assert!(matches!(scoped.as_slice(), [SocketAddr::V6(v6)] if v6.scope_id() == 1), "{scoped:?}");
+    }
+
+    #[test]
     fn hosts_are_read_as_people_type_them() {
         for (text, host, port) in [
             ("nas", "nas", DEFAULT_PORT),
@@ -188,6 +216,8 @@ mod tests {
             ("[2001:db8::7]:81", "2001:db8::7", 81),
             ("2001:db8::7", "2001:db8::7", DEFAULT_PORT),
             ("fe80::1%eth0", "fe80::1%eth0", DEFAULT_PORT),
+            ("[fe80::1%eth0.10]:81", "fe80::1%eth0.10", 81),
+            ("fe80::1%3", "fe80::1%3", DEFAULT_PORT),
         ] {
             assert_eq!(text.parse(), Ok(Target { host: host.to_owned(), port }), "{text}");
         }

@@ -28,6 +28,17 @@ pub enum SessionError {
         /// The resolver's word.
         error: io::Error,
     },
+    /// An address that means another host on each interface.
+    #[error(
+        "{host} is a link-local address, which may be another host on each interface: write the interface behind it, {}",
+        like(host, could)
+    )]
+    NoScope {
+        /// As typed.
+        host: String,
+        /// The interfaces of this host that could be meant.
+        could: Vec<String>,
+    },
     /// Nobody answers at all.
     #[error(
         "no answer from {address} within {seconds} s: is the NAS on, is `weaklink serve` running there, \
@@ -178,6 +189,22 @@ mod tests {
         ] {
             let said = busy_with("192.0.2.1", Elapsed(7 * second), Some(&group(missing)));
             assert!(said.starts_with(words) && said.contains("--session attic"), "{said}");
+        }
+    }
+}
+
+/// How an address is written with its interface: `as in fe80::1%eth0`, and the interfaces that there are.
+fn like(host: &str, could: &[String]) -> String {
+    let first = could.first().map_or("eth0", String::as_str);
+    // What was typed may be a name.
+    let address = if host.contains(':') { host } else { "fe80::1" };
+    let example = format!("as in {address}%{first}");
+    match could {
+        [] => format!("{example} (no interface of this host has a link-local IPv6 address)"),
+        [_] => format!("{example} (the only interface here with such addresses)"),
+        several => {
+            let names = several.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{example} (here it may be {names}{})", if several.len() > 8 { " and others" } else { "" })
         }
     }
 }

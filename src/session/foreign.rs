@@ -67,7 +67,7 @@ async fn measure(
     document: &mut Document,
 ) -> Result<(), SessionError> {
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
-    let link = own_link(peer.ip(), settings.stated_pc).await;
+    let link = own_link(peer, settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     document.measurements.link = Outcome::Measured(LinkSection::new(link, Outcome::skipped(NO_AGENT)));
     let section = super::steps::iperf3::measure(settings, events, peer, &interfaces).await?;

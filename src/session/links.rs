@@ -1,6 +1,6 @@
 //! The links as this end alone knows them: towards a host that runs no agent, or all ports whoever is at their other ends.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::model::document::{Document, Measurements};
@@ -70,7 +70,7 @@ async fn look(
 ) -> Result<(), SessionError> {
     let interrupt = events.interrupt.clone();
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
-    let link = this_end(peer.map(|peer| peer.ip()), settings.stated_pc).await;
+    let link = this_end(peer, settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     let listening = link.measured().map(Listening::start);
     let nas = document.hosts.nas.why().unwrap_or_default().to_owned();
@@ -99,7 +99,7 @@ async fn look(
 }
 
 /// This end's link towards the peer, or all of its ports.
-async fn this_end(peer: Option<IpAddr>, stated: Option<BitRate>) -> Outcome<HostLink> {
+async fn this_end(peer: Option<SocketAddr>, stated: Option<BitRate>) -> Outcome<HostLink> {
     match peer {
         Some(peer) => own_link(peer, stated).await,
         None => blocking(|| crate::link::collect_all(&tree())).await,

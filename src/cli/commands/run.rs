@@ -146,8 +146,54 @@ pub fn judge(document: &mut Document) {
     document.verdict = Some(judgement.verdict);
 }
 
+/// The files that building the runtime opens are six; its signal handling panics where it gets none.
+const FILES: usize = 8;
+
+/// The threads of the runtime, and those that soon come beside it; it panics where it gets none.
+const THREADS: usize = 6;
+
+/// Whether this process may open the files and start the threads without which nothing goes; else the sentence why not.
+fn enough_to_start() -> Result<(), String> {
+    // Where the first cannot be opened, it may be for another reason (Windows opens no directory), and the runtime's error tells.
+    let open = || std::fs::File::open("/");
+    if let Ok(first) = open() {
+        let others: Result<Vec<_>, _> = (1..FILES).map(|_| open()).collect();
+        others.map_err(|error| {
+            format!("cannot start: {error}; raise the limit of open files, as with `ulimit -n 1024`, and start weaklink again")
+        })?;
+        drop(first);
+    }
+    let (sender, waiting) = std::sync::mpsc::channel::<()>();
+    let waiting = std::sync::Arc::new(std::sync::Mutex::new(waiting));
+    let started: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let waiting = std::sync::Arc::clone(&waiting);
+            // It ends when the sender is gone.
+            let wait = move || drop(waiting.lock().map(|waiting| waiting.recv()));
+            std::thread::Builder::new().stack_size(64 * 1024).spawn(wait)
+        })
+        .collect();
+    drop(sender);
+    let mut short = None;
+    for thread in started {
+        match thread {
+            Ok(thread) => drop(thread.join()),
+            Err(error) => short = Some(error),
+        }
+    }
+    short.map_or(Ok(()), |error| {
+        Err(format!(
+            "cannot start: no more threads ({error}); raise the limit of processes, as with `ulimit -u`, and start weaklink again"
+        ))
+    })
+}
+
 /// The runtime of the control plane.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
+    if let Err(error) = enough_to_start() {
+        complain(&error);
+        return Err(Exit::CouldNot);
+    }
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| {
         complain(&format!("cannot start: {error}"));
         Exit::CouldNot

@@ -117,7 +117,8 @@ impl Log {
     fn start() -> Self {
         let (lines, events) = sync_channel::<Line>(LINES);
         let (ended, done) = sync_channel(1);
-        std::thread::spawn(move || {
+        // Without a thread nothing is printed, and the agent serves all the same.
+        let _ = std::thread::Builder::new().spawn(move || {
             events.into_iter().for_each(tell);
             let _ = ended.send(());
         });

@@ -1,6 +1,5 @@
 //! Copies: the raw lane between both ends, then each lane that the user named.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -336,7 +335,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
         lane.rungs.push(rung(plan, result));
     }
     lane.facts = driver.facts();
-    let server = lane.fact(SERVER_ADDRESS).and_then(|address| address.parse().ok());
+    let server = lane.fact(SERVER_ADDRESS).and_then(|address| crate::link::Peer::parse(address));
     if let Some(server) = server {
         lane.facts.extend(blocking(move || way_to(server)).await);
     }
@@ -349,7 +348,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
 }
 
 /// By which interface a lane's own connection goes: it may be another than that of the rest of the run.
-fn way_to(server: IpAddr) -> Vec<LaneFact> {
+fn way_to(server: crate::link::Peer) -> Vec<LaneFact> {
     let Ok(local) = crate::link::local_addr_towards(server) else { return Vec::new() };
     let Some((interface, kind)) = crate::link::leaves_by(local, server, &tree()) else { return Vec::new() };
     let fact = |name: &str, value: String| LaneFact { name: name.to_owned(), value, source: Said::Rtnetlink };

@@ -1,6 +1,6 @@
 //! The links: each end describes itself and the interface that leads to the other.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct Idle {
 /// The longest look that an agent agrees to.
 const LONGEST_IDLE: Duration = Duration::from_secs(5);
 
-fn look(local: IpAddr, peer: IpAddr, idle: Duration) -> (Outcome<HostLink>, Outcome<CpuWindow>) {
+fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> (Outcome<HostLink>, Outcome<CpuWindow>) {
     if idle.is_zero() {
         return (crate::link::collect(local, peer, &tree()), Outcome::skipped("nobody asked for the processors at rest"));
     }
@@ -51,7 +51,7 @@ fn look(local: IpAddr, peer: IpAddr, idle: Duration) -> (Outcome<HostLink>, Outc
 
 /// The agent's side.
 pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
-    let (local, peer) = (session.local.ip(), session.peer.ip());
+    let (local, peer) = (session.local.ip(), session.peer);
     let (link, idle) = blocking(move || look(local, peer, idle)).await;
     if let Some(link) = link.measured() {
         session.interfaces = crate::link::host_interface_names(link);
@@ -126,7 +126,7 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
         }
     };
     session.events.part(Step::Link, what, idle, None);
-    let (local, peer) = (session.local.ip(), session.peer.ip());
+    let (local, peer) = (session.local.ip(), session.peer);
     let ours = tokio::spawn(blocking(move || look(local, peer, idle)));
     let reply = session.ask(Request::Describe { idle_us: idle.into() }).await?;
     let Reply::Described(theirs) = reply else { return Err(unexpected(&reply)) };
