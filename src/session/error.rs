@@ -171,6 +171,22 @@ pub enum SessionError {
     Random(String),
 }
 
+/// How an address is written with its interface: `as in fe80::1%eth0`, and the interfaces that there are.
+fn like(host: &str, could: &[String]) -> String {
+    let first = could.first().map_or("eth0", String::as_str);
+    // What was typed may be a name.
+    let address = if host.contains(':') { host } else { "fe80::1" };
+    let example = format!("as in {address}%{first}");
+    match could {
+        [] => format!("{example} (no interface of this host has a link-local IPv6 address)"),
+        [_] => format!("{example} (the only interface here with such addresses)"),
+        several => {
+            let names = several.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("{example} (here it may be {names}{})", if several.len() > 8 { " and others" } else { "" })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,22 +205,6 @@ mod tests {
         ] {
             let said = busy_with("192.0.2.1", Elapsed(7 * second), Some(&group(missing)));
             assert!(said.starts_with(words) && said.contains("--session attic"), "{said}");
-        }
-    }
-}
-
-/// How an address is written with its interface: `as in fe80::1%eth0`, and the interfaces that there are.
-fn like(host: &str, could: &[String]) -> String {
-    let first = could.first().map_or("eth0", String::as_str);
-    // What was typed may be a name.
-    let address = if host.contains(':') { host } else { "fe80::1" };
-    let example = format!("as in {address}%{first}");
-    match could {
-        [] => format!("{example} (no interface of this host has a link-local IPv6 address)"),
-        [_] => format!("{example} (the only interface here with such addresses)"),
-        several => {
-            let names = several.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
-            format!("{example} (here it may be {names}{})", if several.len() > 8 { " and others" } else { "" })
         }
     }
 }

@@ -335,7 +335,7 @@ async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Resul
         lane.rungs.push(rung(plan, result));
     }
     lane.facts = driver.facts();
-    let server = lane.fact(SERVER_ADDRESS).and_then(|address| crate::link::Peer::parse(address));
+    let server = lane.fact(SERVER_ADDRESS).and_then(crate::link::Peer::parse);
     if let Some(server) = server {
         lane.facts.extend(blocking(move || way_to(server)).await);
     }
