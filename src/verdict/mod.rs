@@ -12,6 +12,7 @@ pub mod limits;
 
 mod counted;
 mod judge;
+mod line_rate;
 mod link_answer;
 mod load;
 mod mtu_answer;

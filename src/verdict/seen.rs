@@ -1,13 +1,15 @@
 //! The document read once: what the rules ask for, as numbers per end and per direction.
 
 use std::collections::HashSet;
+use std::iter;
 
 use super::ideal::{self, Ip};
 use super::limits;
+use super::line_rate::{elsewhere, has_link, in_reserve, line_of};
 pub(super) use super::load::{Load, foreign};
 use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
 use crate::model::cpu::{CpuWindow, HostCpu};
-use crate::model::link::{Bond, BondPort, HostLink, Interface, InterfaceKind};
+use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
 use crate::model::link_event::LinkEvent;
 use crate::model::mtu::{MtuSection, PathMtu};
 use crate::model::plan::Ways;
@@ -190,12 +192,14 @@ impl<'a> Seen<'a> {
     /// The line rate that a plateau proves, when nobody else knows it: the better direction sits flat at a
     /// known class, and neither window nor a starved host explains it as well.
     fn infer_line(&self) -> Option<BitRate> {
-        let best = self.ways.iter().filter(|way| way.best.is_some()).max_by_key(|way| way.rate())?;
-        let pass = best.best?;
-        if self.ends.iter().any(End::without_cable) || !flat(pass) {
+        let best = self.ways.iter().filter_map(|way| way.best).max_by_key(|pass| pass.goodput_bps)?;
+        let class = ideal::snap(best.goodput_bps, self.mtu, self.ip)?;
+        // Where the better direction has no series (an iperf3 server's word is a sum), the other one at the same class proves it.
+        let proves = |pass: &&Pass| flat(pass) && ideal::snap(pass.goodput_bps, self.mtu, self.ip) == Some(class);
+        let pass = iter::once(best).chain(self.ways.iter().filter_map(|way| way.best)).find(proves)?;
+        if self.ends.iter().any(End::without_cable) {
             return None;
         }
-        let class = ideal::snap(pass.goodput_bps, self.mtu, self.ip)?;
         // A known end that is slower than the plateau's class would make the figure impossible.
         if self.ends.iter().filter_map(|end| end.total).any(|known| known < class) {
             return None;
@@ -252,7 +256,7 @@ impl<'a> End<'a> {
         let Some(bond) = self.bond() else { return link.stack.iter().rev().find(linked).into_iter().collect() };
         let unused = |name: &str| {
             let mut ports = bond.ports.iter().take(MOST_PORTS).filter(|port| port.name == name);
-            ports.any(|port| port.up == Some(false) || (in_reserve(bond) && port.active == Some(false)))
+            ports.any(|port| port.up == Some(false) || elsewhere(bond, port) || (in_reserve(bond) && port.active == Some(false)))
         };
         link.stack.iter().filter(linked).take(MOST_PORTS).filter(|interface| !unused(&interface.name)).collect()
     }
@@ -281,40 +285,6 @@ impl<'a> End<'a> {
         let detours = |interface: &&Interface| matches!(interface.kind, InterfaceKind::Wifi | InterfaceKind::Tunnel);
         self.link?.stack.iter().find(detours)
     }
-}
-
-/// Whether a port may have a link: without one, drivers keep stale values of speed and duplex.
-fn has_link(interface: &Interface) -> bool {
-    interface.carrier.measured() != Some(&false)
-}
-
-/// Whether an aggregation keeps all ports but one in reserve.
-fn in_reserve(bond: &Bond) -> bool {
-    bond.mode.contains("active-backup")
-}
-
-/// The rate of one flow and of many.
-fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
-    if link.stack.iter().any(|i| matches!(i.kind, InterfaceKind::Wifi | InterfaceKind::Tunnel)) {
-        return (None, None);
-    }
-    if let Some(bond) = link.stack.iter().find_map(|interface| interface.bond.as_ref()) {
-        let dark: HashSet<&str> = link.stack.iter().filter(|it| !has_link(it)).map(|it| it.name.as_str()).collect();
-        let active = in_reserve(bond) && bond.ports.iter().any(|port| port.active == Some(true) && port.up != Some(false));
-        let used = |port: &&BondPort| !active || port.active == Some(true);
-        let ports = bond.ports.iter().filter(|port| port.up != Some(false) && !dark.contains(port.name.as_str())).filter(used);
-        let speeds: Vec<u64> = ports.filter_map(|port| port.speed_bps).map(|rate| rate.0).filter(|rate| *rate > 0).collect();
-        if let Some(fastest) = speeds.iter().max() {
-            let spreads = !in_reserve(bond);
-            let total = if spreads { speeds.iter().fold(0, |sum: u64, rate| sum.saturating_add(*rate)) } else { *fastest };
-            return (Some(BitRate(*fastest)), Some(BitRate(total)));
-        }
-    }
-    let claims =
-        |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
-    let lowest = link.stack.iter().rev().filter(claims).find_map(|interface| interface.speed_bps.measured());
-    let speed = lowest.map(|fact| fact.value).filter(|rate| rate.0 > 0);
-    (speed, speed)
 }
 
 impl<'a> Way<'a> {

@@ -118,6 +118,20 @@ fn an_even_rate_at_a_class_is_the_cables_whoever_waits() {
 }
 
 #[test]
+fn a_direction_without_a_series_does_not_hide_what_the_other_one_proves() {
+    for (other, told) in [(940, true), (600, false)] {
+        let verdict = said(1_000, |doc| {
+            doc.no_links();
+            doc.rate(Upload, 943);
+            doc.rate(Download, other);
+            doc.tcp().upload.single.measured_mut().unwrap().steady = None;
+            doc.tcp().upload.multi.measured_mut().unwrap().steady = None;
+        });
+        assert_eq!(verdict.sentence.contains("1 Gbit/s link"), told, "{other}: {}", verdict.sentence);
+    }
+}
+
+#[test]
 fn waiting_for_a_core_is_no_cause_where_the_line_is_nearly_full() {
     for (mbit_s, sure) in [(2_280, Confidence::High), (2_200, Confidence::High), (2_120, Confidence::Low)] {
         let verdict = said(2_500, |doc| {

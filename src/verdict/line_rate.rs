@@ -1,0 +1,92 @@
+//! What an end's ports say of the line rate.
+
+use std::collections::HashSet;
+
+use crate::model::link::{Bond, BondPort, HostLink, Interface, InterfaceKind};
+use crate::units::BitRate;
+
+/// Whether a port may have a link: without one, drivers keep stale values of speed and duplex.
+pub(super) fn has_link(interface: &Interface) -> bool {
+    interface.carrier.measured() != Some(&false)
+}
+
+/// Whether an aggregation keeps all ports but one in reserve.
+pub(super) fn in_reserve(bond: &Bond) -> bool {
+    bond.mode.contains("active-backup")
+}
+
+/// Whether LACP has put a port into an aggregator that carries nothing.
+pub(super) fn elsewhere(bond: &Bond, port: &BondPort) -> bool {
+    matches!((port.aggregator, bond.active_aggregator), (Some(own), Some(active)) if own != active)
+}
+
+/// The rate of one flow and of many.
+pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
+    if link.stack.iter().any(|i| matches!(i.kind, InterfaceKind::Wifi | InterfaceKind::Tunnel)) {
+        return (None, None);
+    }
+    if let Some(bond) = link.stack.iter().find_map(|interface| interface.bond.as_ref()) {
+        let dark: HashSet<&str> = link.stack.iter().filter(|it| !has_link(it)).map(|it| it.name.as_str()).collect();
+        let active = in_reserve(bond) && bond.ports.iter().any(|port| port.active == Some(true) && port.up != Some(false));
+        let used = |port: &&BondPort| !active || port.active == Some(true);
+        let up = |port: &&BondPort| port.up != Some(false) && !dark.contains(port.name.as_str()) && !elsewhere(bond, port);
+        let ports = bond.ports.iter().filter(up).filter(used);
+        let speeds: Vec<u64> = ports.filter_map(|port| port.speed_bps).map(|rate| rate.0).filter(|rate| *rate > 0).collect();
+        if let Some(fastest) = speeds.iter().max() {
+            let spreads = !in_reserve(bond);
+            let total = if spreads { speeds.iter().fold(0, |sum: u64, rate| sum.saturating_add(*rate)) } else { *fastest };
+            return (Some(BitRate(*fastest)), Some(BitRate(total)));
+        }
+    }
+    let claims =
+        |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
+    let lowest = link.stack.iter().rev().filter(claims).find_map(|interface| interface.speed_bps.measured());
+    let speed = lowest.map(|fact| fact.value).filter(|rate| rate.0 > 0);
+    (speed, speed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Outcome, Role};
+    use crate::verdict::scenario::healthy;
+
+    /// A bond of two ports of 1G, the second one in this aggregator, where the first one is in use.
+    fn two(mode: &str, second: Option<u32>) -> HostLink {
+        let port = |name: &str, aggregator| BondPort {
+            name: name.into(),
+            up: Some(true),
+            speed_bps: Some(BitRate::from_mbit(1_000)),
+            aggregator,
+            ..BondPort::default()
+        };
+        let bond = Bond {
+            mode: mode.into(),
+            active_aggregator: second.map(|_| 1),
+            ports: vec![port("eth0", second.map(|_| 1)), port("eth1", second)],
+            ..Bond::default()
+        };
+        let document = healthy(1_000);
+        let links = document.measurements.link.measured().unwrap();
+        let mut link = links.of(Role::Nas).measured().unwrap().clone();
+        let mut top = Interface::unknown("bond0", InterfaceKind::Bond, "a test");
+        top.bond = Some(bond);
+        top.carrier = Outcome::Measured(true);
+        link.stack.insert(0, top);
+        link
+    }
+
+    #[test]
+    fn a_port_in_another_aggregator_adds_nothing() {
+        for (name, mode, second, mbit) in [
+            ("joined", "802.3ad", Some(1), 2_000),
+            ("apart", "802.3ad", Some(2), 1_000),
+            ("not told", "802.3ad", None, 2_000),
+            ("no LACP", "balance-xor", None, 2_000),
+        ] {
+            let (flow, total) = line_of(&two(mode, second));
+            assert_eq!(flow, Some(BitRate::from_mbit(1_000)), "{name}");
+            assert_eq!(total, Some(BitRate::from_mbit(mbit)), "{name}");
+        }
+    }
+}
