@@ -276,6 +276,7 @@ fn meanwhile(address: SocketAddr, test: &Test, then: impl FnOnce(&Stop)) -> Resu
             assert!(begin.elapsed() < PATIENCE, "nothing moves");
             thread::sleep(Duration::from_millis(5));
         }
+        assert!(!client.is_finished(), "it ended by itself: {:?}", client.join().unwrap());
         then(&stop);
         client.join().unwrap()
     })
@@ -288,8 +289,9 @@ fn long(ways: Ways) -> Test {
 #[test]
 fn a_busy_server_says_so_and_an_interruption_frees_it() {
     let Some(_turn) = turn() else { return };
-    let server = Server::start(V4, &[]);
     for ways in [Ways::Download, Ways::Upload] {
+        // One of its own for each: what a server is like that makes ready again is the question at the end.
+        let server = Server::start(V4, &[]);
         let result = meanwhile(server.address, &long(ways), |stop| {
             let second = go(server.address, &Test { patience: Duration::ZERO, ..short(ways, 1) });
             stop.set();
@@ -303,10 +305,10 @@ fn a_busy_server_says_so_and_an_interruption_frees_it() {
             Ways::Download => assert!(pass.measured().is_some_and(|pass| pass.bytes.0 > 0)),
             _ => assert!(pass.why().is_some_and(|why| why.contains("interrupted")), "{pass:?}"),
         }
-    }
-    // The next tests meet the server while it makes ready again.
-    for _ in 0..2 {
-        go(server.address, &Test { time: Duration::from_millis(200), ..short(Ways::Upload, 1) }).unwrap();
+        // The next tests meet the server while it makes ready again.
+        for _ in 0..2 {
+            go(server.address, &Test { time: Duration::from_millis(200), ..short(Ways::Upload, 1) }).unwrap();
+        }
     }
 }
 
