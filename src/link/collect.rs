@@ -14,8 +14,8 @@ use crate::model::outcome::Outcome;
 
 /// The interface that carries the traffic from `local` to `peer`, with everything below it.
 ///
-/// A link-local peer's scope tells the interface, also where several have the same address. It asks the running kernel only when the tree is the system's own. Failed when no source names the
-/// interface. It takes some milliseconds and blocks.
+/// A link-local peer's scope tells the interface, also where several have the same address. It asks the running kernel only
+/// when the tree is the system's own. Failed when no source names the interface. It takes some milliseconds and blocks.
 pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.into());
     let Way { tables, route, complete, top } = match way(local, peer, tree) {

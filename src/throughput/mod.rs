@@ -13,8 +13,8 @@
 //!
 //! A pass: the ends have N connections; the receiving end calls [`receive()`], the sending end [`send()`]; each gives its
 //! half of the result, and [`assemble`] makes a pass of both. Goodput is what the receiving application read, never what
-//! the sender handed over. On Linux neither end copies the bytes (`sendfile` from memory or a pipe that refers to the same pages for good, `MSG_TRUNC`), so that the host is the limit
-//! as late as possible; with `copies` both do what ordinary programs do.
+//! the sender handed over. On Linux neither end copies the bytes (`sendfile` from memory or a pipe that refers to the same pages
+//! for good, `MSG_TRUNC`), so that the host is the limit as late as possible; with `copies` both do what ordinary programs do.
 
 mod calibrate;
 mod content;
