@@ -4,7 +4,7 @@ use super::ideal;
 use super::ladder::{Ceiling, Ladder, Part};
 use super::limits;
 use super::rules::{Explains, Hit};
-use super::seen::{Load, Seen, Sums, window};
+use super::seen::{Load, Seen, Sums};
 use crate::model::copy::{FileSet, LaneKind};
 use crate::model::finding::{Confidence, Gain, Where};
 use crate::model::plan::Scope;
@@ -264,16 +264,17 @@ pub(super) fn robbed(seen: &Seen<'_>, direction: Direction) -> bool {
 /// What both ends did during this direction's better pass.
 pub(super) fn loads(seen: &Seen<'_>, direction: Direction) -> impl Iterator<Item = Load> {
     let pass = seen.way(direction).best;
-    [Role::Pc, Role::Nas].into_iter().filter_map(move |role| window(pass?, role)).map(Load::of)
+    [Role::Pc, Role::Nas].into_iter().filter_map(move |role| Load::during(pass?, role))
 }
 
 /// What no host explains, in words: where threads of both ends slept for most of this direction's pass, the path made them wait.
 pub(super) fn between(seen: &Seen<'_>, direction: Direction) -> Option<String> {
     let pass = seen.way(direction).best?;
-    let idles = |role| window(pass, role).map(Load::of).is_some_and(Load::idles);
-    [Role::Pc, Role::Nas].into_iter().all(idles).then(|| {
-        "Both ends' threads slept for most of the time, so neither host is the limit: something between them is.".to_owned()
-    })
+    let idles = |role| Load::during(pass, role).is_some_and(Load::idles);
+    [Role::Pc, Role::Nas]
+        .into_iter()
+        .all(idles)
+        .then(|| "Neither end's programs and cores were waited for, so the limit is between the hosts.".to_owned())
 }
 
 fn resyncs(seen: &Seen<'_>) -> bool {

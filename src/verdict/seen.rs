@@ -209,8 +209,7 @@ impl<'a> Seen<'a> {
         let windowed = held && !self.window_to_spare(pass);
         // A host that is kept waiting moves bytes in fits: a rate this even at a class of Ethernet is the cable's all the same.
         let even = pass.steady.is_some_and(|steady| steady.spread <= limits::EVEN_SPREAD);
-        let starved =
-            !even && [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).starved());
+        let starved = !even && [Role::Pc, Role::Nas].into_iter().filter_map(|role| Load::during(pass, role)).any(Load::starved);
         (!windowed && !starved).then_some(class)
     }
 }

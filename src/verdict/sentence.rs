@@ -6,7 +6,7 @@ use super::limits;
 use super::rank::{self, Answer, State};
 use super::rates_answer;
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
-use super::seen::{Load, Seen, window};
+use super::seen::{Load, Seen};
 use super::words::{bytes, disk, percent};
 use crate::model::copy::{LaneKind, Rung};
 use crate::model::finding::{Code, Component, Confidence, RuledOut, Status, Verdict, Where};
@@ -372,14 +372,14 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
 fn processor(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     let passes = seen.ways.iter().filter_map(|way| way.best);
     let windows: Vec<_> =
-        passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::of(window(pass, role)?))))).collect();
+        passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::during(pass, role)?)))).collect();
     let Some((role, load)) = windows.iter().max_by(|a, b| a.1.core.total_cmp(&b.1.core)) else { return };
     if !windows.iter().any(|(_, load)| load.full()) {
         if load.core >= limits::CORE_FULL {
             let told = format!(
-                "Others kept the {}'s cores busy, but weaklink's threads there ran or waited for a core for at most {} of the time.",
+                "Other programs kept the {}'s cores busy, but nothing that was measured waited for that host ({}).",
                 role.title(),
-                percent(load.wanted())
+                load.why_idle()
             );
             return say("cpu.network-stack-core", told);
         }

@@ -82,7 +82,7 @@ fn during(seen: &Seen<'_>) -> Vec<Hit> {
 /// Whether the same host, as loaded, carried far more the other way: then something else holds this direction back.
 fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> bool {
     let back = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
-    let loaded = |pass| window(pass, role).is_some_and(|cpu| Load::of(cpu).background());
+    let loaded = |pass| Load::during(pass, role).is_some_and(Load::background);
     let more = |pass: &Pass| way.rate().is_some_and(|rate| pass.goodput_bps.as_f64() >= limits::CARRIES_MORE * rate.as_f64());
     back.is_some_and(|pass| loaded(pass) && more(pass))
 }
@@ -90,7 +90,7 @@ fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> bool {
 fn loaded(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
     let cpu = window(pass, role)?;
-    let load = Load::of(cpu);
+    let load = Load::during(pass, role)?;
     if !load.background() {
         return None;
     }

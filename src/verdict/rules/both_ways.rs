@@ -1,7 +1,7 @@
 //! Both directions at once give clearly less than each alone.
 
 use super::super::limits;
-use super::super::seen::{Load, Seen, window};
+use super::super::seen::{Load, Seen};
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::finding::Where;
@@ -41,7 +41,7 @@ fn shared(seen: &Seen<'_>) -> Option<Hit> {
     ));
     for role in [Role::Pc, Role::Nas] {
         let passes = Direction::BOTH.into_iter().filter_map(|way| both.of(way).measured());
-        let loads = passes.filter_map(|pass| window(pass, role)).map(Load::of);
+        let loads = passes.filter_map(|pass| Load::during(pass, role));
         let core = loads.filter(|load| load.full()).map(|load| load.core).reduce(f64::max);
         hit = hit.also(core.map(|core| {
             format!("Meanwhile the {}'s busiest core was {} busy: its processor is what they share.", role.title(), percent(core))

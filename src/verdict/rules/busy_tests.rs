@@ -230,6 +230,9 @@ fn a_virtual_disk_does_not_turn() {
 
 /// Both cores of a host taken, mostly by other programs, which our threads have to wait for.
 fn crowded(doc: &mut Document) {
+    for way in Direction::BOTH {
+        doc.stats(way, |stats| stats.busy_us = Some(1_600_000));
+    }
     doc.both(|pass| {
         for cpu in [&mut pass.cpu_pc, &mut pass.cpu_nas].into_iter().filter_map(|cpu| cpu.measured_mut()) {
             *cpu = cpu_window(1.0);

@@ -77,7 +77,7 @@ fn closed(seen: &Seen<'_>, pass: &Pass) -> bool {
 fn carries_more_backwards(seen: &Seen<'_>, way: &Way<'_>) -> bool {
     let back = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);
     let (Some(pass), Some(back)) = (way.best, back) else { return false };
-    let loaded = |pass: &Pass, role| window(pass, role).map(Load::of).is_some_and(|load| load.full() || load.background());
+    let loaded = |pass: &Pass, role| Load::during(pass, role).is_some_and(|load| load.full() || load.background());
     let same = [Role::Pc, Role::Nas].into_iter().all(|role| !loaded(pass, role) || loaded(back, role));
     same && back.goodput_bps.as_f64() >= limits::CARRIES_MORE_THAN_LEVEL * pass.goodput_bps.as_f64()
 }
@@ -141,7 +141,7 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         return None;
     }
     let closed = closed(seen, pass);
-    let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).map(Load::of).collect();
+    let loads: Vec<Load> = [Role::Pc, Role::Nas].into_iter().filter_map(|role| Load::during(pass, role)).collect();
     let alike = class_back == Some(class);
     let own = level.is_some() && held_by_class(seen, way);
     let firm = own || (alike && (sits(seen, way, class) || sits(seen, back, class)));

@@ -140,15 +140,39 @@ fn busy_hosts_are_not_to_blame_while_their_threads_sleep() {
         doc.no_links();
         doc.both(|pass| pass.goodput_bps = mbit(287));
         hogs(&mut doc, runs, waits);
+        waiting(&mut doc, 0.3);
         judge(&doc).verdict
     };
     let slept = at(0.05, 0.12);
     is(&slept, "inconclusive.unexplained-network-gap");
-    assert!(slept.sentence.contains("something between them is"), "{}", slept.sentence);
+    assert!(slept.sentence.contains("the limit is between the hosts"), "{}", slept.sentence);
     let told = slept.ruled_out.iter().find(|one| one.code.to_string() == "cpu.network-stack-core").expect("a reason");
     assert!(told.reason.contains("at most 17 % of the time"), "{}", told.reason);
     is(&at(0.3, 0.3), "cpu.background-load");
     is(&at(0.05, 0.5), "cpu.background-load");
+    // Streams that wait for the path all the time wait for no program, however long that waits for a core.
+    let queued = |busy: f64, softirq: f64| {
+        let mut doc = rates_only(1_000);
+        doc.no_links();
+        doc.both(|pass| pass.goodput_bps = mbit(277));
+        hogs(&mut doc, 0.09, 0.4);
+        doc.both(|pass| [Pc, Nas].into_iter().for_each(|role| cpu(pass, role).cores[0].softirq = softirq));
+        waiting(&mut doc, busy);
+        judge(&doc).verdict
+    };
+    let told = queued(0.99, 0.5);
+    is(&told, "inconclusive.unexplained-network-gap");
+    let reason = told.ruled_out.iter().find(|one| one.code.to_string() == "cpu.network-stack-core").expect("a reason");
+    assert!(reason.reason.contains("data waited for the path all the time"), "{}", reason.reason);
+    is(&queued(0.5, 0.5), "cpu.background-load");
+    is(&queued(0.99, 0.8), "cpu.background-load");
+}
+
+/// The sender's kernel had data on its way for this share of each pass.
+fn waiting(doc: &mut Document, share: f64) {
+    for way in Direction::BOTH {
+        doc.stats(way, |stats| stats.busy_us = Some((share * 4e6) as u64));
+    }
 }
 
 /// One direction's series stops for so long, once.

@@ -1,7 +1,7 @@
 //! A core that is full because the network card leaves it the work.
 
 use super::super::counted::counted;
-use super::super::seen::{Load, Seen, Way, window};
+use super::super::seen::{Load, Seen, Way};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
 use crate::model::Role;
@@ -29,7 +29,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
 
 fn off(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
-    let load = Load::of(window(pass, role)?);
+    let load = Load::during(pass, role)?;
     if !load.core_full() || load.background() || load.too_little() {
         return None;
     }

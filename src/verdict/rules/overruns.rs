@@ -2,7 +2,7 @@
 
 use super::super::counted::counted;
 use super::super::limits;
-use super::super::seen::{Load, Seen, Way, window};
+use super::super::seen::{Load, Seen, Way};
 use super::list::{Hit, Rule, RuleDoc};
 use crate::model::Role;
 
@@ -30,7 +30,7 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
 fn overrun(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
     let role = way.direction.receiver();
-    let load = Load::of(window(pass, role)?);
+    let load = Load::during(pass, role)?;
     // A full core, or one that the program does not get, is the cause itself, and its rule says what the port dropped.
     if load.full() || load.too_little() || load.background() {
         return None;

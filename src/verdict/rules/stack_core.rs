@@ -74,7 +74,7 @@ fn one_stream(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         return None;
     }
     let ends = [way.direction.sender(), way.direction.receiver()];
-    let loads = ends.into_iter().filter_map(|role| Some((role, Load::of(window(single, role)?))));
+    let loads = ends.into_iter().filter_map(|role| Some((role, Load::during(single, role)?)));
     let full = loads.filter(|(_, load)| load.core_full() && !load.starved() && !load.background());
     let (role, load) = full.max_by(|a, b| a.1.core.max(a.1.thread).total_cmp(&b.1.core.max(b.1.thread)))?;
     let mut hit = busy(Hit::tcp(CODE, role, way.direction), way, role, load)
@@ -92,7 +92,7 @@ fn one_stream(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
 
 fn full(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
-    let load = Load::of(window(pass, role)?);
+    let load = Load::during(pass, role)?;
     if load.background() {
         return None;
     }

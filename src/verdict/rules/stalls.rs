@@ -1,7 +1,7 @@
 //! A rate that stops or dips again and again, where nothing else says why.
 
 use super::super::limits;
-use super::super::seen::{Load, Seen, Sums, Way, window};
+use super::super::seen::{Load, Seen, Sums, Way};
 use super::super::words::percent;
 use super::flow_control;
 use super::list::{Explains, Hit, Rule, RuleDoc};
@@ -58,7 +58,7 @@ fn broken_off(way: &Way<'_>) -> Option<Hit> {
     let (pass, time) = passes.filter_map(|pass| Some((pass, outage(pass)?))).max_by_key(|(_, time)| *time)?;
     // Who waited for a core, or was stopped by a quota, for as long altogether may have been kept from sending all that time.
     let kept = |role| {
-        let load = window(pass, role).map(Load::of)?;
+        let load = Load::during(pass, role)?;
         Some(load.robbed() || load.starvation() * pass.elapsed_us.0 as f64 >= time.0 as f64)
     };
     let kept = [Role::Pc, Role::Nas].into_iter().any(|role| kept(role) == Some(true));
@@ -90,7 +90,7 @@ fn stalled(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let pass = way.best?;
     let shape = rhythm(pass)?;
     let lossy = Sums::of(pass).retransmits.is_some_and(|share| share >= limits::LOSS_SHARE);
-    let busy = [Role::Pc, Role::Nas].into_iter().filter_map(|role| window(pass, role)).any(|cpu| Load::of(cpu).full());
+    let busy = [Role::Pc, Role::Nas].into_iter().filter_map(|role| Load::during(pass, role)).any(Load::full);
     if lossy || busy || flow_control::paused(seen, way.direction).is_some() {
         return None;
     }

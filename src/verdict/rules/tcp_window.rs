@@ -1,7 +1,7 @@
 //! A window that is too small for the path.
 
 use super::super::limits;
-use super::super::seen::{Load, Seen, Sums, Way, window};
+use super::super::seen::{Load, Seen, Sums, Way};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
 use crate::model::finding::Where;
@@ -46,7 +46,7 @@ fn evidence(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> Option<Hit> {
     let sums = Sums::of(pass);
     // A window that closes because its reader starves, or because packets are lost, is a symptom.
     let receiver = way.direction.receiver();
-    let starved = window(pass, receiver).is_some_and(|cpu| Load::of(cpu).full());
+    let starved = Load::during(pass, receiver).is_some_and(Load::full);
     let lossy = sums.retransmits.is_some_and(|share| share >= limits::LOSS_SHARE);
     // Buffers that were asked for and are larger than the path needs are no small window.
     if starved || lossy || seen.window_to_spare(pass) {
