@@ -9,8 +9,12 @@ use crate::units::{BitRate, Elapsed};
 pub struct LinkEvent {
     /// When it was written, since the kernel started; none where the log has no times.
     pub at_us: Option<Elapsed>,
-    /// How long before the log was read.
+    /// How long before the log was read; none for what was written later.
     pub before_us: Option<Elapsed>,
+    /// For what was written during the run: how long after the log was read first. By the log's own clock, which may stray from the
+    /// system's by some seconds, but never beyond the run.
+    #[serde(default)]
+    pub into_run_us: Option<Elapsed>,
     /// The interface.
     pub interface: String,
     /// What happened.
@@ -61,6 +65,15 @@ pub enum EventKind {
     Overheated,
 }
 
+/// What the kernel's log told while a run went on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRest {
+    /// The lines about interfaces of the link, oldest first.
+    pub events: Vec<LinkEvent>,
+    /// How long the log was followed.
+    pub followed_us: Elapsed,
+}
+
 impl LinkEvent {
     /// The links that went down in a list of events of one interface, with the time of each before the log was read.
     ///
@@ -105,7 +118,7 @@ mod tests {
 
     fn event(at: u64, interface: &str, kind: EventKind) -> LinkEvent {
         let at_us = Some(Elapsed(at * 1_000_000));
-        LinkEvent { at_us, before_us: None, interface: interface.into(), kind, text: String::new() }
+        LinkEvent { at_us, before_us: None, into_run_us: None, interface: interface.into(), kind, text: String::new() }
     }
 
     #[test]

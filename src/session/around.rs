@@ -6,6 +6,7 @@ use crate::cpu::Sampler;
 use crate::link::Tree;
 use crate::model::link::{Counters, CountersByInterface};
 use crate::model::outcome::Outcome;
+use crate::model::phase::PhaseCounters;
 use crate::wire::message::Around;
 
 /// How often the processors are looked at; five looks a second find a core that was full for a moment.
@@ -33,6 +34,11 @@ impl Bracket {
         let nothing = "this end sent nothing";
         Around { cpu, counters, spread: Outcome::skipped(nothing), flows: Outcome::skipped(nothing) }
     }
+}
+
+/// What both ends counted, as each saw it around one phase.
+pub fn counted(pc: &Around, nas: &Around) -> Option<Box<PhaseCounters>> {
+    Some(Box::new(PhaseCounters { pc: pc.counters.clone(), nas: nas.counters.clone() }))
 }
 
 /// What grew between two snapshots of counters; failed where an interface of the first is another one or none in the second.

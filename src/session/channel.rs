@@ -18,7 +18,7 @@ use tokio::time::{interval, timeout};
 
 use crate::sys::Stop;
 use crate::wire::frame::{Joiner, split};
-use crate::wire::hello::{HELLO_LEN, Hello, Kind};
+use crate::wire::hello::{HELLO_LEN, Hello, Kind, PROTOCOL, ProtocolVersion};
 use crate::wire::{PairingCode, Reply, Request};
 
 /// Handshake and cipher of the control connection.
@@ -88,6 +88,7 @@ pub struct Channel<Out, In> {
     inbox: mpsc::Receiver<In>,
     lost: Arc<Mutex<Option<String>>>,
     stop: Stop,
+    version: ProtocolVersion,
     _out: PhantomData<fn(Out)>,
 }
 
@@ -155,7 +156,7 @@ pub async fn greet(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Res
     let answer = within(read_frame(&mut socket)).await?;
     noise.read_message(&answer, &mut buffer).map_err(|_| HandshakeError::WrongCode)?;
     let transport = noise.into_stateless_transport_mode().map_err(|e| noise_fault(&e))?;
-    Ok(Channel::start(socket, transport, stop))
+    Ok(Channel { version: hello.version, ..Channel::start(socket, transport, stop) })
 }
 
 /// The agent's handshake, after the client's greeting of the control kind was read.
@@ -199,7 +200,7 @@ impl<Out: Message, In: Message> Channel<Out, In> {
             end.lose(read_all(read, transport, &incoming).await);
             drop(incoming);
         });
-        Self { outbox, inbox, lost, stop, _out: PhantomData }
+        Self { outbox, inbox, lost, stop, version: PROTOCOL, _out: PhantomData }
     }
 
     /// Sends a message; a lost peer is told by the next [`Self::receive`].
@@ -217,6 +218,11 @@ impl<Out: Message, In: Message> Channel<Out, In> {
                 Err(self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "it hung up".to_owned()))
             }
         }
+    }
+
+    /// At the client: the version of the protocol that the agent speaks; at the agent: its own.
+    pub const fn version(&self) -> ProtocolVersion {
+        self.version
     }
 
     /// The flag that is set when the peer is lost.

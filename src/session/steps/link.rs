@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cpu::Sampler;
+use crate::link::LogFollower;
 use crate::model::cpu::CpuWindow;
 use crate::model::document::{Document, Measurements};
 use crate::model::host::Direction;
 use crate::model::link::{HostLink, LinkSection, Watched};
+use crate::model::link_event::LogRest;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
 use crate::model::throughput::{DirectionThroughput, ThroughputSection};
@@ -39,6 +41,19 @@ pub struct Idle {
 /// The longest look that an agent agrees to.
 const LONGEST_IDLE: Duration = Duration::from_secs(5);
 
+/// Begins to follow the kernel's log where it can be read at all: else its reason is told already.
+pub fn follow_log(link: &HostLink) -> Option<LogFollower> {
+    link.events.measured().map(|_| LogFollower::start(&link.stack, &tree()))
+}
+
+/// What the log told meanwhile.
+pub async fn rest_of_log(log: Option<LogFollower>) -> Outcome<LogRest> {
+    match log {
+        Some(log) => blocking(move || log.end()).await,
+        None => Outcome::skipped("nobody followed the kernel's log"),
+    }
+}
+
 fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> (Outcome<HostLink>, Outcome<CpuWindow>) {
     if idle.is_zero() {
         return (crate::link::collect(local, peer, &tree()), Outcome::skipped("nobody asked for the processors at rest"));
@@ -57,6 +72,7 @@ pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
         session.interfaces = crate::link::host_interface_names(link);
         session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
+        session.log = follow_log(link);
     }
     Reply::Described(Box::new(Described { host: crate::cpu::describe(), link, idle }))
 }
@@ -91,8 +107,12 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
     let reply = session.ask(Request::Neighbours { wait_us: wait.into() }).await?;
     let Reply::Neighbours(theirs) = reply else { return Err(unexpected(&reply)) };
     let ours = ours.await.unwrap_or_else(|_| Outcome::failed("listening for the switch broke off"));
+    let rest = log_at_agent(session, document).await?;
     if let Some(links) = document.measurements.link.measured_mut() {
         links.hops = hops;
+        if let Some((nas, rest)) = links.nas.measured_mut().zip(rest) {
+            nas.add_log(rest);
+        }
         for (link, heard) in [(&mut links.pc, ours), (&mut links.nas, theirs)] {
             if let Some(link) = link.measured_mut() {
                 link.neighbours = heard;
@@ -101,6 +121,38 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
     }
     Ok(())
 }
+
+/// What the agent's log told while the run went on; none where it could not be read at the beginning.
+async fn log_at_agent(session: &mut ClientSession, document: &Document) -> Result<Option<Outcome<LogRest>>, SessionError> {
+    let nas = document.measurements.link.measured().and_then(|links| links.nas.measured());
+    if nas.is_none_or(|nas| nas.events.measured().is_none()) {
+        return Ok(None);
+    }
+    if !session.agent_knows(LOG_SINCE) {
+        return Ok(Some(Outcome::skipped(
+            "the NAS's weaklink is older and reads its kernel's log at the beginning only: install the same version at both ends",
+        )));
+    }
+    match session.ask(Request::Log).await? {
+        Reply::Log(rest) => Ok(Some(rest)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// What this end's log told while the run went on, whether it came to its end or not: a run that broke off wants its reason most.
+pub async fn end_of_log(session: &mut ClientSession, document: &mut Document) {
+    let rest = rest_of_log(session.log.take()).await;
+    let Some(links) = document.measurements.link.measured_mut() else { return };
+    if let Some(pc) = links.pc.measured_mut() {
+        pc.add_log(rest);
+    }
+    if let Some(nas) = links.nas.measured_mut().filter(|nas| nas.log_followed.is_none()) {
+        nas.add_log(Outcome::skipped("the run ended before the NAS's log was read again"));
+    }
+}
+
+/// The minor version of the protocol from which on an agent follows its kernel's log.
+const LOG_SINCE: u16 = 2;
 
 /// The hops to the agent. It comes after everything else: routers that say something of each packet whose hops are used up say nothing
 /// for a second then, and the search for the path MTU asks them for more.
@@ -138,6 +190,7 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
         session.interfaces = crate::link::host_interface_names(link);
         session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
+        session.log = follow_log(link);
     }
     if let Some(link) = nas.measured_mut() {
         link.stated_speed_bps = session.settings.stated_nas;

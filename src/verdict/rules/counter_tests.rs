@@ -178,6 +178,7 @@ fn log(events: &[(u64, EventKind)], now: u64) -> Outcome<Vec<LinkEvent>> {
     let event = |(at, kind): &(u64, EventKind)| LinkEvent {
         at_us: Some(Elapsed(at * 1_000_000)),
         before_us: Some(Elapsed((now - at) * 1_000_000)),
+        into_run_us: None,
         interface: "eth0".into(),
         kind: *kind,
         text: "r8169 0000:03:00.0 eth0: Link is Down".into(),
