@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::view::{Item, Tone, View};
 use crate::model::Document;
-use crate::model::flows::NOT_AGGREGATED;
+use crate::model::flows::{FORETOLD_WITH_AGENT, NOT_AGGREGATED};
 use crate::model::mtu::needless;
 use crate::model::plan::Scope;
 use crate::model::throughput::PACED;
@@ -29,12 +29,13 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used, or what no port ever tells: no news in a list.
-const NOT_USED: [&str; 17] = [
+const NOT_USED: [&str; 18] = [
     "a port does not tell of a downshift itself",
     "no agent answered, so the hops",
     "there is a link",
     "not asked for",
     NOT_AGGREGATED,
+    FORETOLD_WITH_AGENT,
     "this end sent nothing",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",

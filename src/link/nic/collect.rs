@@ -41,6 +41,7 @@ pub(in crate::link) fn collect(around: &Around<'_>, port: &Port, link: &Link) ->
         mac: gather.mac(),
         mode_names: gather.mode_names(),
         modes_doubt: gather.modes_doubt(),
+        chip_bps: gather.chip().map(|chip| chip.most),
         port: gather.connector(),
         mdi: gather.mdi(),
         no_link_because,
@@ -79,6 +80,13 @@ pub(in crate::link) fn collect(around: &Around<'_>, port: &Port, link: &Link) ->
         bus_address: gather.bus_address(&driver),
         tx_queues: gather.tx_queues(),
     }))
+}
+
+/// A chip that weaklink knows.
+struct Chip {
+    /// Vendor and device, as `lspci` and `lsusb` write them.
+    number: String,
+    most: BitRate,
 }
 
 struct Gather<'a> {
@@ -124,22 +132,24 @@ impl Gather<'_> {
         }
     }
 
+    /// The chip by its number, where that number is known.
+    fn chip(&self) -> Option<Chip> {
+        let read = |file: &str| self.path(file).ok().and_then(|path| self.around.tree.read(&path).ok());
+        let pci = || Some((hardware::Bus::Pci, read("device/vendor")?, read("device/device")?));
+        let usb = || Some((hardware::Bus::Usb, read("device/../idVendor")?, read("device/../idProduct")?));
+        let (bus, vendor, device) = pci().or_else(usb)?;
+        let most = hardware::most(bus, &vendor, &device)?;
+        let number = |text: &str| text.trim_start_matches("0x").to_owned();
+        Some(Chip { number: format!("{}:{}", number(&vendor), number(&device)), most })
+    }
+
     /// What speaks against the list of modes: the chip's number, or the age of the question.
     fn modes_doubt(&self) -> Option<String> {
         let link = &self.link.as_ref().ok()?.value;
         let listed = link.modes.supported_bps.last().copied()?;
-        let read = |file: &str| self.path(file).ok().and_then(|path| self.around.tree.read(&path).ok());
-        let pci = || Some((hardware::Bus::Pci, read("device/vendor")?, read("device/device")?));
-        let usb = || Some((hardware::Bus::Usb, read("device/../idVendor")?, read("device/../idProduct")?));
-        let chip = pci().or_else(usb);
-        let most = chip.as_ref().and_then(|(bus, vendor, device)| hardware::most(*bus, vendor, device));
-        if let (Some((_, vendor, device)), Some(most)) = (chip, most) {
-            let number = |text: &str| text.trim_start_matches("0x").to_owned();
+        if let Some(Chip { number, most }) = self.chip() {
             return (listed < most).then(|| {
-                let (vendor, device) = (number(&vendor), number(&device));
-                format!(
-                    "the chip ({vendor}:{device}) can do {most}, but its driver lists no more than {listed}: a newer driver may"
-                )
+                format!("the chip ({number}) can do {most}, but its driver lists no more than {listed}: a newer driver may")
             });
         }
         // Below 10G only: a card of 10G and more says so in the old list too.
@@ -212,12 +222,12 @@ impl Gather<'_> {
     fn module(&self) -> Outcome<Fact<Module>> {
         let name = self.around.name;
         if self.around.kind != Kind::Physical {
-            return Outcome::skipped(format!("{name} is no port of a card, so it has no cage for a module"));
+            return Outcome::skipped("no port of a card, so without a cage for a module");
         }
         if let Some(why) = self.port.why_nobody() {
             return Outcome::skipped(why);
         }
-        let no_cage = || Outcome::skipped(format!("{name} has no cage for a module, or its driver does not read one"));
+        let no_cage = || Outcome::skipped("the port has no cage for a module, or its driver does not read one");
         match self.port.module() {
             Ok(memory) => match module::decode(&memory.value) {
                 Some(module) => Outcome::Measured(Fact::new(self.known_copper(module), memory.source)),
@@ -293,7 +303,7 @@ impl Gather<'_> {
         Outcome::skipped(match bus.as_deref() {
             Some("usb") => format!("{name} hangs on USB: its host controller interrupts for it, and for all else on that bus"),
             Some("vmbus") => format!("{name} is served by Hyper-V's VMBus, which has no line for one card"),
-            _ => format!("no line of /proc/interrupts names {name} or its device; there is none while it is down"),
+            _ => "no line of /proc/interrupts names the port or its device; there is none while it is down".to_owned(),
         })
     }
 
