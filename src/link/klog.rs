@@ -7,13 +7,11 @@ use std::time::{Duration, Instant};
 use super::klog_line::{Line, kind};
 use super::tree::{Tree, is_interface_name};
 use crate::model::link::{Interface, InterfaceKind};
-use crate::model::link_event::{EventKind, LinkEvent, LogRest};
+use crate::model::link_event::{EventKind, LinkEvent, LogRest, MOST_EVENTS};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys;
 use crate::units::Elapsed;
 
-/// The last events are kept; a port that breaks every second fills this in four minutes.
-const MOST: usize = 256;
 /// A bus has no deeper way than this.
 const DEEPEST: usize = 16;
 
@@ -170,7 +168,7 @@ impl Log {
         let Some(line) = Line::parse(record) else { return };
         let Some(kind) = kind(&line.text) else { return };
         let Some(interface) = self.whose(&line, kind) else { return };
-        if self.events.len() == MOST {
+        if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }
         let before_us = self.now.zip(line.at_us).map(|(now, at)| Elapsed(Elapsed::from(now).0.saturating_sub(at.0)));

@@ -153,8 +153,9 @@ impl HostLink {
     pub fn add_log(&mut self, rest: Outcome<LogRest>) {
         let Some(events) = self.events.measured_mut() else { return };
         self.log_followed = Some(rest.map(|rest| {
-            events.extend(rest.events);
-            rest.followed_us
+            let followed_us = rest.followed_us;
+            events.extend(rest.bounded());
+            followed_us
         }));
     }
 

@@ -154,7 +154,7 @@ fn owner_of(name: &str, device: &str, above: &[&str]) -> Owner {
 }
 
 fn log(owners: Vec<Owner>, lines: &[&str]) -> Vec<(String, EventKind)> {
-    let mut log = Log { owners, events: VecDeque::new(), now: None };
+    let mut log = Log { owners, events: VecDeque::new(), now: None, from: None };
     for line in lines {
         log.record(line.as_bytes());
     }
@@ -220,11 +220,12 @@ fn a_line_belongs_to_the_port_that_it_is_about_and_to_no_other() {
 #[test]
 fn a_flood_of_lines_keeps_the_last_ones() {
     let lines: Vec<String> = (0..1000).map(|at| format!("[{at:5}.000000] bna: eth0 link down")).collect();
-    let mut log = Log { owners: vec![owner_of("eth0", "", &[])], events: VecDeque::new(), now: Some(Duration::from_secs(1_001)) };
+    let owners = vec![owner_of("eth0", "", &[])];
+    let mut log = Log { owners, events: VecDeque::new(), now: Some(Duration::from_secs(1_001)), from: None };
     for line in &lines {
         log.record(line.as_bytes());
     }
-    assert_eq!(log.events.len(), MOST);
+    assert_eq!(log.events.len(), MOST_EVENTS);
     let last = log.events.back().unwrap();
     assert_eq!((last.at_us, last.before_us), (Some(Elapsed(999_000_000)), Some(Elapsed(2_000_000))));
 }
@@ -233,7 +234,7 @@ fn a_flood_of_lines_keeps_the_last_ones() {
 fn the_own_log_is_read_or_the_reason_told() {
     let stack = [Interface::unknown("eth0", InterfaceKind::Physical, "not asked")];
     match events(&stack, &Tree::system()) {
-        Outcome::Measured(events) => assert!(events.len() <= MOST && events.iter().all(|event| event.text.len() <= 240)),
+        Outcome::Measured(events) => assert!(events.len() <= MOST_EVENTS && events.iter().all(|event| event.text.len() <= 240)),
         other => assert!(other.why().is_some_and(|why| why.len() > 30), "{other:?}"),
     }
     assert!(events(&[], &Tree::system()).why().is_some());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::copy::{CopySpec, Mounted, Progress, RawEnd, RawSpec, Sink, Source, receive, send};
 use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneKind, Place, Rung};
@@ -258,7 +258,7 @@ async fn raw_rung(
         Ok(None) => return Ok(plan.rung(Outcome::failed("no data connection"))),
         Err(reason) => return Ok(plan.rung(Outcome::failed(reason))),
     };
-    let budget = session.times.large;
+    let (began, budget) = (Instant::now(), session.times.large);
     let request = Request::Copy(CopyRequest {
         direction: plan.direction,
         token: tokens[0],
@@ -290,7 +290,7 @@ async fn raw_rung(
         Direction::Upload => (theirs, ours, plan.nas),
         Direction::Download => (ours, theirs, plan.pc),
     };
-    let counters = counted(&around, &nas);
+    let counters = counted(began, &around, &nas);
     let result = match (sender.why(), receiver.measured()) {
         (Some(why), Some(_)) => Outcome::failed(why),
         _ => receiver.map(|end| Copied { cpu_pc: around.cpu, cpu_nas: nas.cpu, ..end.copied(place) }),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::model::outcome::Outcome;
 use crate::model::storage::{DiskResult, StorageSection};
@@ -42,6 +42,7 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
     if !session.has_dir && session.settings.pc_dir.is_none() {
         return disks(session).await;
     }
+    let began = Instant::now();
     let reply = session.ask(Request::StartSampling).await?;
     let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
     let interfaces = session.interfaces.clone();
@@ -50,7 +51,7 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
     let pc = blocking(move || bracket.finish()).await;
     let reply = session.ask(Request::StopSampling).await?;
     let Reply::Sampled(nas) = reply else { return Err(unexpected(&reply)) };
-    Ok(StorageSection { counters: counted(&pc, &nas), ..section })
+    Ok(StorageSection { counters: counted(began, &pc, &nas), ..section })
 }
 
 async fn disks(session: &mut ClientSession) -> Result<StorageSection, SessionError> {

@@ -1,6 +1,6 @@
 //! A lane that the user named: one end drives it alone, as any program would.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::watch;
 use crate::copy::{LaneDriver, Progress, RungPlan, SERVER_ADDRESS};
@@ -84,6 +84,7 @@ async fn lane_rung(
     let progress = Progress::new();
     let what = format!("{}, {files}, {}", driver.kind().word(), plan.direction.arrow());
     session.events.part(Step::Copy, what, budget, Some(watch(&progress)));
+    let began = Instant::now();
     match session.ask(Request::StartSampling).await? {
         Reply::Sampling => {}
         other => return Err(unexpected(&other)),
@@ -100,7 +101,7 @@ async fn lane_rung(
         Reply::Sampled(nas) => nas,
         other => return Err(unexpected(&other)),
     };
-    let counters = counted(&around, &nas);
+    let counters = counted(began, &around, &nas);
     if let Some(copied) = result.measured_mut() {
         copied.cpu_pc = around.cpu;
         copied.cpu_nas = nas.cpu;
