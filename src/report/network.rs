@@ -256,6 +256,8 @@ pub(super) fn is_plain(name: &str) -> bool {
         "giant",
         "jabber",
         "too_long",
+        "carrier",
+        "link_down",
     ];
     let name = name.to_ascii_lowercase();
     !tells.iter().any(|part| name.contains(part))

@@ -339,4 +339,32 @@ mod tests {
             assert_eq!(why, "it closed the connection", "round {round}");
         }
     }
+
+    /// The agent's side of the handshake as a build of another minor version does it.
+    async fn welcome_as(minor: u16, mut socket: TcpStream, code: &PairingCode) -> TcpStream {
+        let mut hello = [0; HELLO_LEN];
+        socket.read_exact(&mut hello).await.unwrap();
+        let mut noise = builder(code, false).unwrap();
+        let mut buffer = vec![0; 65_535];
+        let first = read_frame(&mut socket).await.unwrap();
+        noise.read_message(&first, &mut buffer).unwrap();
+        let len = noise.write_message(&[], &mut buffer).unwrap();
+        let hello = Hello { version: ProtocolVersion { minor, ..PROTOCOL }, kind: Kind::Welcome };
+        socket.write_all(&hello.encode()).await.unwrap();
+        write_frame(&mut socket, &buffer[..len]).await.unwrap();
+        socket
+    }
+
+    #[tokio::test]
+    async fn a_client_knows_the_version_of_an_older_agent() {
+        let code = PairingCode::from_random([7; 16]);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for minor in [0, 1, PROTOCOL.minor, PROTOCOL.minor + 1] {
+            let agent = async { welcome_as(minor, listener.accept().await.unwrap().0, &code).await };
+            let client = async { greet(TcpStream::connect(address).await.unwrap(), &code, Stop::new()).await.unwrap() };
+            let (_socket, channel) = tokio::join!(agent, client);
+            assert_eq!(channel.version(), ProtocolVersion { minor, ..PROTOCOL });
+        }
+    }
 }

@@ -28,7 +28,7 @@ use crate::session::settings::RunSettings;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
 use crate::throughput::CAPACITY_CONGESTION;
-use crate::wire::hello::PROTOCOL;
+use crate::wire::hello::{PROTOCOL, ProtocolVersion};
 use crate::wire::message::Token;
 use crate::wire::{Reply, Request};
 
@@ -405,9 +405,9 @@ impl ClientSession {
         }
     }
 
-    /// Whether the agent knows the requests of this minor version of the protocol.
-    pub const fn agent_knows(&self, minor: u16) -> bool {
-        self.channel.version().minor >= minor
+    /// The version of the protocol that the agent speaks.
+    pub const fn agent_version(&self) -> ProtocolVersion {
+        self.channel.version()
     }
 
     /// Asks for the right to open data connections.

@@ -23,6 +23,7 @@ use crate::session::served::{AgentSession, blocking};
 use crate::session::settings::LinkWishes;
 use crate::session::steps::throughput::{PassPlan, pass};
 use crate::sys::Stop;
+use crate::wire::hello::ProtocolVersion;
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 
@@ -128,10 +129,8 @@ async fn log_at_agent(session: &mut ClientSession, document: &Document) -> Resul
     if nas.is_none_or(|nas| nas.events.measured().is_none()) {
         return Ok(None);
     }
-    if !session.agent_knows(LOG_SINCE) {
-        return Ok(Some(Outcome::skipped(
-            "the NAS's weaklink is older and reads its kernel's log at the beginning only: install the same version at both ends",
-        )));
+    if let Some(reason) = too_old(session.agent_version()) {
+        return Ok(Some(Outcome::skipped(reason)));
     }
     match session.ask(Request::Log).await? {
         Reply::Log(rest) => Ok(Some(rest)),
@@ -153,6 +152,13 @@ pub async fn end_of_log(session: &mut ClientSession, document: &mut Document) {
 
 /// The minor version of the protocol from which on an agent follows its kernel's log.
 const LOG_SINCE: u16 = 2;
+
+/// Why an agent of this version is not asked for its log: it would not understand the question, and end the session.
+fn too_old(agent: ProtocolVersion) -> Option<&'static str> {
+    (agent.minor < LOG_SINCE).then_some(
+        "the NAS's weaklink is older and reads its kernel's log at the beginning only: install the same version at both ends",
+    )
+}
 
 /// The hops to the agent. It comes after everything else: routers that say something of each packet whose hops are used up say nothing
 /// for a second then, and the search for the path MTU asks them for more.
@@ -292,4 +298,26 @@ pub async fn watch_here(interfaces: &[String], time: Duration, stop: &Stop) -> W
     }
     let pc = grown(before, crate::link::counters(interfaces, &tree()));
     Watched { elapsed_us: began.elapsed().into(), pc, nas: Outcome::skipped("no agent took part") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::hello::PROTOCOL;
+
+    #[test]
+    fn an_older_agent_is_not_asked_for_a_log_that_it_does_not_know() {
+        for minor in [0, 1] {
+            let why = too_old(ProtocolVersion { minor, ..PROTOCOL });
+            assert!(why.is_some_and(|why| why.contains("install the same version")), "{minor}");
+        }
+        for minor in [LOG_SINCE, PROTOCOL.minor, PROTOCOL.minor + 1] {
+            assert_eq!(too_old(ProtocolVersion { minor, ..PROTOCOL }), None, "{minor}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_nobody_followed_has_a_reason() {
+        assert_eq!(rest_of_log(None).await.why(), Some("nobody followed the kernel's log"));
+    }
 }

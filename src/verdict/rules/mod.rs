@@ -57,6 +57,8 @@ mod busy_tests;
 #[cfg(test)]
 mod counter_tests;
 #[cfg(test)]
+mod phase_tests;
+#[cfg(test)]
 mod lag_tests;
 #[cfg(test)]
 mod link_answer_tests;

@@ -120,12 +120,13 @@ fn during(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     let others = phases(seen).into_iter().map(|phase| (format!("{} ran", phase.words), phase.counted(seen, role)));
     let counted: Vec<(String, Counted<'_>)> = passes.chain(others).filter(|(_, counted)| counted.most(broke) > 0).collect();
     let by_log = logged.as_ref().map(|logged| logged.words(role));
-    let by_counters = in_phases(role, &counted);
+    let often = logged.as_ref().is_some_and(|logged| logged.moments.len() as u64 >= DOWNS)
+        || again(counted.iter().map(|(_, counted)| counted));
+    let by_counters = in_phases(role, &counted, often);
     if by_log.is_none() && by_counters.is_none() {
         return None;
     }
-    let often = logged.as_ref().is_some_and(|logged| logged.moments.len() as u64 >= DOWNS);
-    if !often && !again(counted.iter().map(|(_, counted)| counted)) {
+    if !often {
         let told = [by_log, by_counters].into_iter().flatten();
         let hit = told.fold(once(role), Hit::shows);
         return Some(hit.shows("The figures of that time may be too low."));
@@ -143,7 +144,7 @@ fn during(seen: &Seen<'_>, role: Role) -> Option<Hit> {
 }
 
 /// In which phases the ports counted that the link changed, the one with most first.
-fn in_phases(role: Role, counted: &[(String, Counted<'_>)]) -> Option<String> {
+fn in_phases(role: Role, counted: &[(String, Counted<'_>)], often: bool) -> Option<String> {
     let mut sorted: Vec<&(String, Counted<'_>)> = counted.iter().collect();
     sorted.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.most(broke)));
     let named = sorted.iter().take(MOST_PHASES).map(|(words, counted)| {
@@ -153,7 +154,8 @@ fn in_phases(role: Role, counted: &[(String, Counted<'_>)]) -> Option<String> {
     let named: Vec<String> = named.collect();
     let more = sorted.len().saturating_sub(MOST_PHASES);
     let more = if more > 0 { format!(" and in {more} more phases") } else { String::new() };
-    (!named.is_empty()).then(|| format!("The {}'s link changed {}{more}.", role.title(), named.join(", ")))
+    let changed = if often { "changed" } else { "changed once" };
+    (!named.is_empty()).then(|| format!("The {}'s link {changed} {}{more}.", role.title(), named.join(", ")))
 }
 
 /// The breaks of one port that the kernel's log told of during the run.
