@@ -72,9 +72,11 @@ pub(super) fn log(document: &Document, view: &mut View) {
     let mut table = Table::new(&["after", "interface", "line"]);
     let first = lines.iter().take(if more > 0 { MOST_LINES / 2 } else { MOST_LINES });
     let last = lines.iter().skip(lines.len() - if more > 0 { MOST_LINES / 2 } else { 0 });
-    table.rows.extend(first.chain(last).map(|(into, role, event)| {
-        vec![into.to_string(), named(document, *role, &event.interface), event.text.clone()]
-    }));
+    table.rows.extend(
+        first
+            .chain(last)
+            .map(|(into, role, event)| vec![into.to_string(), named(document, *role, &event.interface), event.text.clone()]),
+    );
     view.table(table);
     if more > 0 {
         view.note(Tone::Plain, format!("{more} more lines between them stand in --json."));

@@ -261,7 +261,10 @@ fn a_log_is_followed_from_its_last_line_or_the_reason_told() {
     let log = Log { owners: Vec::new(), events: VecDeque::new(), now: None, from: None };
     let follow = Err(io::ErrorKind::PermissionDenied.into());
     let refused = LogFollower { log, follow, began: Instant::now() }.end();
-    assert!(refused.why().is_some_and(|why| why.contains("at the end of the run") && why.contains("administrators")), "{refused:?}");
+    assert!(
+        refused.why().is_some_and(|why| why.contains("at the end of the run") && why.contains("administrators")),
+        "{refused:?}"
+    );
 }
 
 #[test]

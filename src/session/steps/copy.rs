@@ -239,12 +239,7 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
     Ok(lane)
 }
 
-async fn raw_rung(
-    session: &mut ClientSession,
-    plan: RawPlan,
-    seed: u64,
-    file: Option<PathBuf>,
-) -> Result<Rung, SessionError> {
+async fn raw_rung(session: &mut ClientSession, plan: RawPlan, seed: u64, file: Option<PathBuf>) -> Result<Rung, SessionError> {
     let progress = Progress::new();
     let end = if file.is_some() { "disk" } else { "memory" };
     let what = match plan.direction {

@@ -34,7 +34,8 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     for role in ends {
         let Some(told) = rest.as_ref().and_then(|phase| unasked(seen, phase, role)) else { continue };
         if hits.iter().any(|hit| hit.place == role.into()) {
-            hits = hits.into_iter().map(|hit| if hit.place == role.into() { hit.also(Some(told.clone())) } else { hit }).collect();
+            hits =
+                hits.into_iter().map(|hit| if hit.place == role.into() { hit.also(Some(told.clone())) } else { hit }).collect();
         } else {
             hits.push(Hit::new(CODE, role, Explains::Info).weight(0.6, 1).shows(told).advise(STOP));
         }

@@ -6,8 +6,8 @@ use super::super::phases::{Phase, phases, slow_copies};
 use super::super::seen::Seen;
 use super::super::words::{bytes, percent};
 use super::list::{Explains, Hit, Rule, RuleDoc};
-use crate::model::{Direction, Role};
 use crate::model::counter::{Meaning, Side, Tells};
+use crate::model::{Direction, Role};
 
 const CODE: &str = "network.cable-errors";
 
@@ -59,7 +59,9 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     }
     let ends = [Role::Pc, Role::Nas];
     hits.extend(ends.into_iter().filter_map(|role| while_watched(seen, role)));
-    hits.extend(Direction::BOTH.into_iter().flat_map(|way| ends.into_iter().filter_map(move |role| in_slow_copy(seen, way, role))));
+    hits.extend(
+        Direction::BOTH.into_iter().flat_map(|way| ends.into_iter().filter_map(move |role| in_slow_copy(seen, way, role))),
+    );
     for role in ends {
         if let Some(told) = beside_passes(seen, role) {
             // One cable is one fault: where the passes tell of it, this is only when else it was seen.

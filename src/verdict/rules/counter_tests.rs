@@ -241,7 +241,10 @@ fn a_link_that_breaks_during_a_pass_is_what_makes_it_slow() {
         let mut doc = slow_upload(1_000, "r8169", &[(counter, times)]);
         doc.rate(Upload, 939);
         // Of two passes that counted it each, the sum counts.
-        assert_eq!(code(&doc), if counter == "carrier_changes" && times == 1 { "none.at-line-rate" } else { "network.link-unstable" });
+        assert_eq!(
+            code(&doc),
+            if counter == "carrier_changes" && times == 1 { "none.at-line-rate" } else { "network.link-unstable" }
+        );
         doc.tcp().upload.single.measured_mut().unwrap().counters_nas = counters(&[]);
         let judgement = judge(&doc);
         assert_ne!(judgement.verdict.code.to_string(), "network.link-unstable", "{counter} {times}");

@@ -71,11 +71,8 @@ fn overrun_in_copy(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
         }
         let lost = copy.phase.counted(seen, role).overrun_of(step.copied.bytes)?;
         let asleep = sleeping(seen, role).filter(|_| !lost.ring);
-        let hit = Hit::new(
-            if asleep.is_some() { CODE } else { SETTINGS },
-            role,
-            Explains::large_files(seen, direction, step.kind),
-        );
+        let hit =
+            Hit::new(if asleep.is_some() { CODE } else { SETTINGS }, role, Explains::large_files(seen, direction, step.kind));
         let hit = hit
             .towards(direction)
             .lane(step.kind)

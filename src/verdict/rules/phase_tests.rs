@@ -62,7 +62,10 @@ fn damaged_frames_during_a_copy_or_the_disk_tests_are_told_with_the_phase() {
     let told = found(&judgement, "network.cable-errors");
     assert_eq!(told.iter().map(|it| (it.severity, it.r#where)).collect::<Vec<_>>(), [(Severity::Info, Where::Nas)]);
     let words = said(&judgement, "network.cable-errors");
-    assert!(words.contains("40 damaged frames arrived at the NAS during the SMB copy PC → NAS (eth0 rx_crc_errors +40)"), "{words}");
+    assert!(
+        words.contains("40 damaged frames arrived at the NAS during the SMB copy PC → NAS (eth0 rx_crc_errors +40)"),
+        "{words}"
+    );
 
     let mut doc = healthy(1_000);
     doc.measurements.storage.measured_mut().unwrap().counters = at_nas(&[("rx_crc_errors", 12)]);
@@ -99,7 +102,12 @@ fn a_copy_by_another_port_is_not_explained_by_what_this_one_counted() {
         let rung = &mut doc.measurements.copy.measured_mut().unwrap().lanes.last_mut().unwrap().rungs[0];
         rung.counters = at_nas(&[(name, 90_000), ("rx_bytes", 9_000), ("rx_packets", 90)]);
         let judgement = judge(&doc);
-        assert!(judgement.findings.iter().all(|it| it.severity == Severity::Info || it.lane != Some(LaneKind::Smb) || it.code.to_string().starts_with("protocol")), "{name}: {judgement:?}");
+        assert!(
+            judgement.findings.iter().all(|it| it.severity == Severity::Info
+                || it.lane != Some(LaneKind::Smb)
+                || it.code.to_string().starts_with("protocol")),
+            "{name}: {judgement:?}"
+        );
     }
 }
 
@@ -109,7 +117,10 @@ fn pauses_during_a_slow_copy_explain_it_and_those_of_a_fast_one_do_not() {
     assert_eq!(slow.verdict.code.to_string(), "network.flow-control");
     assert_eq!((slow.verdict.r#where, slow.verdict.lane), (Some(Where::Nas), Some(LaneKind::Smb)));
     let words = said(&slow, "network.flow-control");
-    assert!(words.contains("The NAS sent 90000 pause frames during the SMB copy PC → NAS (eth0 tx_pause_frames +90000)"), "{words}");
+    assert!(
+        words.contains("The NAS sent 90000 pause frames during the SMB copy PC → NAS (eth0 tx_pause_frames +90000)"),
+        "{words}"
+    );
     for (why, doc) in [
         ("at full speed", smb(110.0, &[("tx_pause_frames", 90_000)])),
         ("a few", smb(30.0, &[("tx_pause_frames", 90)])),
@@ -146,7 +157,10 @@ fn traffic_while_nothing_was_sent_is_others() {
         doc
     };
     let words = said(&judge(&busy(200_000_000)), "network.busy-link");
-    assert!(words.contains("While the disks were tested and weaklink sent nothing, the NAS's port received 320 Mbit/s"), "{words}");
+    assert!(
+        words.contains("While the disks were tested and weaklink sent nothing, the NAS's port received 320 Mbit/s"),
+        "{words}"
+    );
     for bytes in [5_000_000, 90_000_000_000] {
         assert_eq!(said(&judge(&busy(bytes)), "network.busy-link"), "", "{bytes}");
     }

@@ -139,7 +139,8 @@ fn during(seen: &Seen<'_>, role: Role) -> Option<Hit> {
         .shows("The figures of this run are not worth much.")
         .advise(ADVICE);
     // The run's own breaks are told already; a burst that began earlier is one more kind of evidence.
-    let earlier = log_of(seen, role).filter(|burst| burst.ago.is_some() || logged.is_none_or(|it| burst.count > it.moments.len()));
+    let earlier =
+        log_of(seen, role).filter(|burst| burst.ago.is_some() || logged.is_none_or(|it| burst.count > it.moments.len()));
     Some(hit.also(earlier.map(|burst| burst.words(role))))
 }
 
@@ -302,10 +303,7 @@ fn burst<'a>(events: &[&'a LinkEvent], interface: &'a str) -> Option<Burst<'a>> 
 }
 
 /// The breaks of the time that ends at `last`.
-fn in_window<'a>(
-    breaks: &'a [(Elapsed, &'a LinkEvent)],
-    last: Elapsed,
-) -> impl Iterator<Item = &'a (Elapsed, &'a LinkEvent)> {
+fn in_window<'a>(breaks: &'a [(Elapsed, &'a LinkEvent)], last: Elapsed) -> impl Iterator<Item = &'a (Elapsed, &'a LinkEvent)> {
     let from = last.0.saturating_sub(limits::FLAP_WINDOW_US);
     breaks.iter().filter(move |(at, _)| (from..=last.0).contains(&at.0))
 }
