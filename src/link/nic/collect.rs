@@ -222,12 +222,12 @@ impl Gather<'_> {
     fn module(&self) -> Outcome<Fact<Module>> {
         let name = self.around.name;
         if self.around.kind != Kind::Physical {
-            return Outcome::skipped("no port of a card, so without a cage for a module");
+            return Outcome::skipped(format!("{name} is no port of a card, so it has no cage for a module"));
         }
         if let Some(why) = self.port.why_nobody() {
             return Outcome::skipped(why);
         }
-        let no_cage = || Outcome::skipped("the port has no cage for a module, or its driver does not read one");
+        let no_cage = || Outcome::skipped(format!("{name} has no cage for a module, or its driver does not read one"));
         match self.port.module() {
             Ok(memory) => match module::decode(&memory.value) {
                 Some(module) => Outcome::Measured(Fact::new(self.known_copper(module), memory.source)),
@@ -303,7 +303,7 @@ impl Gather<'_> {
         Outcome::skipped(match bus.as_deref() {
             Some("usb") => format!("{name} hangs on USB: its host controller interrupts for it, and for all else on that bus"),
             Some("vmbus") => format!("{name} is served by Hyper-V's VMBus, which has no line for one card"),
-            _ => "no line of /proc/interrupts names the port or its device; there is none while it is down".to_owned(),
+            _ => format!("no line of /proc/interrupts names {name} or its device; there is none while it is down"),
         })
     }
 
