@@ -1,9 +1,10 @@
 //! What the ports of both ends counted while files were copied and disks were tested.
 
-use super::counted::{Counted, of};
+use super::counted::{Counted, counted, of};
 use super::ladder::{LaneStep, lane_steps};
 use super::seen::Seen;
 use crate::model::copy::{FileSet, Lane, LaneKind, Rung};
+use crate::model::link::CountersByInterface;
 use crate::model::phase::PhaseCounters;
 use crate::model::storage::DeviceKind;
 use crate::model::{Direction, Role};
@@ -31,6 +32,11 @@ impl<'a> Phase<'a> {
         of(seen, self.counters.of(role).measured(), role)
     }
 
+    /// The counters themselves.
+    pub(super) fn raw(&self, role: Role) -> Option<&'a CountersByInterface> {
+        self.counters.of(role).measured()
+    }
+
     /// How long it was.
     pub(super) const fn elapsed(&self) -> Elapsed {
         self.counters.elapsed_us
@@ -56,6 +62,14 @@ pub(super) fn phases<'a>(seen: &Seen<'a>) -> Vec<Phase<'a>> {
     let lanes = seen.copy().into_iter().flat_map(|copy| &copy.lanes);
     let copies = lanes.flat_map(|lane| lane.rungs.iter().filter_map(move |rung| Phase::copy(lane, rung)));
     disks.into_iter().chain(copies).take(MOST).collect()
+}
+
+/// What one end counted in every phase: the better pass of each direction, the disk tests, the copies; with words to stand behind
+/// "during".
+pub(super) fn everywhere<'a>(seen: &Seen<'a>, role: Role) -> impl Iterator<Item = (String, Counted<'a>)> {
+    let passes = seen.ways.iter().filter_map(|way| way.best);
+    let passes = passes.map(move |pass| ("a pass".to_owned(), counted(seen, pass, role)));
+    passes.chain(phases(seen).into_iter().map(move |phase| (phase.words.clone(), phase.counted(seen, role))))
 }
 
 /// The disk tests, where no end's directory lies on another machine: then whatever went over the ports meanwhile is others' traffic.

@@ -54,8 +54,11 @@ fn hung(seen: &Seen<'_>, role: Role) -> Option<Hit> {
                 "Update the driver and the firmware of the card; until then try it without offloads and without power saving.",
             )
     };
-    if let Some(names) = passes.map(|pass| counted(seen, pass, role)).find_map(|counted| counted.names(timeout)) {
-        return Some(hit(Explains::Fault).shows(format!("The transmitter stood still during a pass ({names}).")));
+    let passes = passes.map(|pass| ("a pass".to_owned(), counted(seen, pass, role)));
+    let others = phases(seen).into_iter().map(|phase| (phase.words.clone(), phase.counted(seen, role)));
+    let stood = passes.chain(others).find_map(|(during, counted)| counted.names(timeout).map(|names| (during, names)));
+    if let Some((during, names)) = stood {
+        return Some(hit(Explains::Fault).shows(format!("The transmitter stood still during {during} ({names}).")));
     }
     let told = |event: &&LinkEvent| matches!(event.kind, EventKind::TxTimeout | EventKind::Reset | EventKind::Overheated);
     let event = seen.end(role).events().into_iter().rev().find(told)?;
