@@ -38,9 +38,9 @@ impl Bracket {
 }
 
 /// What both ends counted since `began`, as each saw it around one phase.
-pub fn counted(began: Instant, pc: &Around, nas: &Around) -> Option<Box<PhaseCounters>> {
+pub fn counted(began: Instant, pc: &Around, nas: &Around) -> PhaseCounters {
     let elapsed = Elapsed::from(began.elapsed());
-    Some(Box::new(PhaseCounters::new(elapsed, pc.counters.clone(), nas.counters.clone())))
+    PhaseCounters::new(elapsed, pc.counters.clone(), nas.counters.clone())
 }
 
 /// What grew between two snapshots of counters; failed where an interface of the first is another one or none in the second.

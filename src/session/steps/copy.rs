@@ -285,7 +285,7 @@ async fn raw_rung(session: &mut ClientSession, plan: RawPlan, seed: u64, file: O
         Direction::Upload => (theirs, ours, plan.nas),
         Direction::Download => (ours, theirs, plan.pc),
     };
-    let counters = counted(began, &around, &nas);
+    let counters = Some(Box::new(counted(began, &around, &nas)));
     let result = match (sender.why(), receiver.measured()) {
         (Some(why), Some(_)) => Outcome::failed(why),
         _ => receiver.map(|end| Copied { cpu_pc: around.cpu, cpu_nas: nas.cpu, ..end.copied(place) }),

@@ -55,25 +55,31 @@ pub async fn rest_of_log(log: Option<LogFollower>) -> Outcome<LogRest> {
     }
 }
 
-fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> (Outcome<HostLink>, Outcome<CpuWindow>) {
+/// The link, the processors at rest, and the log, which is followed from the look at the link on: a second of rest is of the run.
+type Look = (Outcome<HostLink>, Outcome<CpuWindow>, Option<LogFollower>);
+
+fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> Look {
     if idle.is_zero() {
-        return (crate::link::collect(local, peer, &tree()), Outcome::skipped("nobody asked for the processors at rest"));
+        let link = crate::link::collect(local, peer, &tree());
+        let log = link.measured().and_then(follow_log);
+        return (link, Outcome::skipped("nobody asked for the processors at rest"), log);
     }
     let sampler = Sampler::start(Duration::from_millis(200));
     let link = crate::link::collect(local, peer, &tree());
+    let log = link.measured().and_then(follow_log);
     std::thread::sleep(idle.min(LONGEST_IDLE));
-    (link, sampler.finish())
+    (link, sampler.finish(), log)
 }
 
 /// The agent's side.
 pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
     let (local, peer) = (session.local.ip(), session.peer);
-    let (link, idle) = blocking(move || look(local, peer, idle)).await;
+    let (link, idle, log) = blocking(move || look(local, peer, idle)).await;
+    session.log = log;
     if let Some(link) = link.measured() {
         session.interfaces = crate::link::host_interface_names(link);
         session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
-        session.log = follow_log(link);
     }
     Reply::Described(Box::new(Described { host: crate::cpu::describe(), link, idle }))
 }
@@ -140,13 +146,19 @@ async fn log_at_agent(session: &mut ClientSession, document: &Document) -> Resul
 
 /// What this end's log told while the run went on, whether it came to its end or not: a run that broke off wants its reason most.
 pub async fn end_of_log(session: &mut ClientSession, document: &mut Document) {
-    let rest = rest_of_log(session.log.take()).await;
+    end_of_own_log(session.log.take(), document).await;
     let Some(links) = document.measurements.link.measured_mut() else { return };
-    if let Some(pc) = links.pc.measured_mut() {
-        pc.add_log(rest);
-    }
     if let Some(nas) = links.nas.measured_mut().filter(|nas| nas.log_followed.is_none()) {
         nas.add_log(Outcome::skipped("the run ended before the NAS's log was read again"));
+    }
+}
+
+/// What this end's log told while something was measured.
+pub async fn end_of_own_log(log: Option<LogFollower>, document: &mut Document) {
+    let rest = rest_of_log(log).await;
+    let pc = document.measurements.link.measured_mut().and_then(|links| links.pc.measured_mut());
+    if let Some(pc) = pc {
+        pc.add_log(rest);
     }
 }
 
@@ -188,15 +200,15 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     let ours = tokio::spawn(blocking(move || look(local, peer, idle)));
     let reply = session.ask(Request::Describe { idle_us: idle.into() }).await?;
     let Reply::Described(theirs) = reply else { return Err(unexpected(&reply)) };
-    let (mut pc, idle) =
-        ours.await.unwrap_or_else(|_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off")));
+    let broke_off = |_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off"), None);
+    let (mut pc, idle, log) = ours.await.unwrap_or_else(broke_off);
+    session.log = log;
     let mut nas = theirs.link;
     if let Some(link) = pc.measured_mut() {
         link.stated_speed_bps = session.settings.stated_pc;
         session.interfaces = crate::link::host_interface_names(link);
         session.link = Some(Arc::new(link.clone()));
         session.listening = Some(Listening::start(link));
-        session.log = follow_log(link);
     }
     if let Some(link) = nas.measured_mut() {
         link.stated_speed_bps = session.settings.stated_nas;

@@ -51,7 +51,7 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
     let pc = blocking(move || bracket.finish()).await;
     let reply = session.ask(Request::StopSampling).await?;
     let Reply::Sampled(nas) = reply else { return Err(unexpected(&reply)) };
-    Ok(StorageSection { counters: counted(began, &pc, &nas), ..section })
+    Ok(StorageSection { counters: Some(Box::new(counted(began, &pc, &nas))), ..section })
 }
 
 async fn disks(session: &mut ClientSession) -> Result<StorageSection, SessionError> {

@@ -219,7 +219,7 @@ fn other_speed(seen: &Seen<'_>, role: Role) -> Option<Hit> {
             _ => None,
         };
         let own = events.iter().copied().filter(|event| event.interface == port.name && event.into_run_us.is_some());
-        let (event, after) = own.filter_map(|event| Some((event, speed(&event)?))).last()?;
+        let (event, after) = own.filter_map(|event| Some((event, speed(&event)?))).next_back()?;
         (after.0 > 0 && after != before).then_some((port, event, before, after))
     });
     let (port, event, before, after) = changed?;

@@ -101,7 +101,7 @@ async fn lane_rung(
         Reply::Sampled(nas) => nas,
         other => return Err(unexpected(&other)),
     };
-    let counters = counted(began, &around, &nas);
+    let counters = Some(Box::new(counted(began, &around, &nas)));
     if let Some(copied) = result.measured_mut() {
         copied.cpu_pc = around.cpu;
         copied.cpu_nas = nas.cpu;
