@@ -83,7 +83,7 @@ pub(super) fn log(document: &Document, view: &mut View) {
     }
 }
 
-/// When during the run one interface of an end lost its link, for a line of the first screen: ` (once during this run, 12 s into it)`.
+/// When during the run one interface of an end lost its link, for a line of the first screen: ` (during this run after 12 s)`.
 pub(super) fn broke_during(events: &Outcome<Vec<LinkEvent>>, interface: &str) -> String {
     let all = events.measured().map(Vec::as_slice).unwrap_or_default();
     let own = all.iter().filter(|event| event.into_run_us.is_some());

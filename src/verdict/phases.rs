@@ -64,10 +64,10 @@ pub(super) fn phases<'a>(seen: &Seen<'a>) -> Vec<Phase<'a>> {
     disks.into_iter().chain(copies).take(MOST).collect()
 }
 
-/// What one end counted in every phase: the better pass of each direction, the disk tests, the copies; with words to stand behind
-/// "during".
+/// What one end counted in every phase, with words to stand behind "during": the passes (the better one of a direction first, which may
+/// come twice), the disk tests, the copies.
 pub(super) fn everywhere<'a>(seen: &Seen<'a>, role: Role) -> impl Iterator<Item = (String, Counted<'a>)> {
-    let passes = seen.ways.iter().filter_map(|way| way.best);
+    let passes = seen.ways.iter().flat_map(|way| [way.best, way.single, way.multi]).flatten();
     let passes = passes.map(move |pass| ("a pass".to_owned(), counted(seen, pass, role)));
     passes.chain(phases(seen).into_iter().map(move |phase| (phase.words.clone(), phase.counted(seen, role))))
 }

@@ -58,7 +58,11 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
             )),
             throughput: Outcome::Measured(ThroughputSection::new(direction(wire), direction(wire), Outcome::Measured(rtt(200)))),
             cpu: Outcome::Measured(CpuSection { pc: Outcome::Measured(host_cpu()), nas: Outcome::Measured(host_cpu()) }),
-            storage: Outcome::Measured(StorageSection { pc: Outcome::Measured(disk(fast)), nas: Outcome::Measured(disk(fast)), counters: None }),
+            storage: Outcome::Measured(StorageSection {
+                pc: Outcome::Measured(disk(fast)),
+                nas: Outcome::Measured(disk(fast)),
+                counters: None,
+            }),
             copy: Outcome::skipped("no lane was asked for"),
         },
         findings: Vec::new(),

@@ -57,8 +57,6 @@ mod busy_tests;
 #[cfg(test)]
 mod counter_tests;
 #[cfg(test)]
-mod phase_tests;
-#[cfg(test)]
 mod lag_tests;
 #[cfg(test)]
 mod link_answer_tests;
@@ -68,6 +66,8 @@ mod link_tests;
 mod mtu_tests;
 #[cfg(test)]
 mod noise_tests;
+#[cfg(test)]
+mod phase_tests;
 #[cfg(test)]
 mod rate_tests;
 #[cfg(test)]

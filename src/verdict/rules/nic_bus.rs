@@ -63,7 +63,7 @@ fn stalled(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     )
 }
 
-/// What counters of all passes and the kernel's log say of the bus.
+/// What counters of all passes, disk tests and copies and the kernel's log say of the bus.
 fn signs(seen: &Seen<'_>, role: Role) -> Option<String> {
     let sign = |meaning: Meaning| matches!(meaning.tells, Tells::BusSign | Tells::BusDropped | Tells::BusStalledSeconds);
     let counters = everywhere(seen, role).find_map(|(during, counted)| counted.names(sign).map(|names| (during, names)));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::counted::{Counted, counted, watched};
 use super::super::limits;
-use super::super::phases::phases;
+use super::super::phases::{everywhere, phases};
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
@@ -45,7 +45,6 @@ fn breaks(seen: &Seen<'_>, role: Role) -> Option<Hit> {
 /// A port that stood still until its driver started it anew: the driver, its firmware, or the card.
 fn hung(seen: &Seen<'_>, role: Role) -> Option<Hit> {
     let timeout = |meaning: Meaning| meaning.tells == Tells::TxTimeout;
-    let passes = seen.ways.iter().flat_map(|way| way.single.into_iter().chain(way.multi));
     let hit = |explains| {
         Hit::new(DRIVER, role, explains)
             .weight(0.82, 1)
@@ -54,9 +53,7 @@ fn hung(seen: &Seen<'_>, role: Role) -> Option<Hit> {
                 "Update the driver and the firmware of the card; until then try it without offloads and without power saving.",
             )
     };
-    let passes = passes.map(|pass| ("a pass".to_owned(), counted(seen, pass, role)));
-    let others = phases(seen).into_iter().map(|phase| (phase.words.clone(), phase.counted(seen, role)));
-    let stood = passes.chain(others).find_map(|(during, counted)| counted.names(timeout).map(|names| (during, names)));
+    let stood = everywhere(seen, role).find_map(|(during, counted)| counted.names(timeout).map(|names| (during, names)));
     if let Some((during, names)) = stood {
         return Some(hit(Explains::Fault).shows(format!("The transmitter stood still during {during} ({names}).")));
     }
