@@ -107,9 +107,9 @@ const LEAST_CORES: f64 = 0.05;
 
 /// What one full core of a host carries, at what this traffic cost it: the rate over the cores that were busy meanwhile.
 ///
-/// What the host did at rest (`idle`) is taken off where it is known. None where the load is too little to tell.
+/// What the host did at rest (`idle`), and what other programs were seen to burn, is taken off. None where the load is too little to tell.
 pub fn rate_per_core(rate: BitRate, meanwhile: &CpuWindow, idle: Option<&CpuWindow>) -> Option<BitRate> {
-    let cores = (meanwhile.busy_cores() - idle.map_or(0.0, CpuWindow::busy_cores)).max(0.0);
+    let cores = meanwhile.caused_cores(idle);
     (cores >= LEAST_CORES && rate.0 > 0).then(|| rate.scale(1.0 / cores))
 }
 
@@ -155,6 +155,16 @@ impl CpuWindow {
         self.cores.iter().map(CoreShare::busy).sum()
     }
 
+    /// The cores' worth of time that the traffic of this window caused, as far as can be told: all of it, without what the host did at
+    /// rest and what other programs burnt more than then.
+    pub fn caused_cores(&self, idle: Option<&Self>) -> f64 {
+        let foreign =
+            |window: &Self| window.processes.iter().filter(|process| process.is_foreign()).map(|p| p.cores).sum::<f64>();
+        let rest = idle.map_or(0.0, |idle| idle.busy_cores().max(foreign(idle)));
+        let more = (foreign(self) - idle.map_or(0.0, foreign)).max(0.0);
+        (self.busy_cores() - rest - more).max(0.0)
+    }
+
     /// The share of one core that processes of this name used, all together.
     pub fn process(&self, name: &str) -> Option<f64> {
         let mut found = self.processes.iter().filter(|p| p.name == name).peekable();
@@ -174,6 +184,19 @@ pub struct ProcessShare {
     pub cores: f64,
     /// The busiest thread's share of one core.
     pub busiest_thread: f64,
+}
+
+impl ProcessShare {
+    /// Whether it is weaklink: this process, or another of the name.
+    pub fn is_ours(&self) -> bool {
+        self.ours || self.name.starts_with("weaklink")
+    }
+
+    /// Whether it burns for somebody else: the kernel's own threads may well work for us.
+    pub fn is_foreign(&self) -> bool {
+        let kernel = ["ksoftirqd", "kworker", "irq/", "napi/", "rcu_", "migration"];
+        !self.is_ours() && !kernel.iter().any(|start| self.name.starts_with(start))
+    }
 }
 
 #[cfg(test)]
@@ -208,6 +231,17 @@ mod tests {
             assert_eq!(found.map(|rate| (rate.as_f64() / 1e6).round() as u64), expected, "{case}");
         }
         assert_eq!(rate_per_core(BitRate(0), &window(&[1.0]), None), None);
+        let beside = |busy: &[f64], name: &str, cores: f64| {
+            let process = ProcessShare { name: name.into(), ours: false, cores, busiest_thread: cores };
+            CpuWindow { processes: vec![process], ..window(busy) }
+        };
+        let carries = |meanwhile, idle: Option<CpuWindow>| {
+            rate_per_core(rate, &meanwhile, idle.as_ref()).map(|rate| (rate.as_f64() / 1e6).round() as u64)
+        };
+        assert_eq!(carries(beside(&[1.0, 0.5], "rustc", 1.0), None), Some(4_000), "what others burn is no cost");
+        assert_eq!(carries(beside(&[1.0, 0.5], "ksoftirqd/0", 1.0), None), Some(1_333), "the kernel works for us");
+        let idle = beside(&[0.4, 0.1], "rustc", 0.4);
+        assert_eq!(carries(beside(&[1.0, 0.6], "rustc", 1.0), Some(idle)), Some(4_000), "nothing is taken off twice");
     }
 
     #[test]

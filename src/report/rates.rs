@@ -67,7 +67,7 @@ fn legend(section: &ThroughputSection) -> String {
     let rtt = if loaded { format!(" RTT: median under load{idle}.") } else { String::new() };
     let both = if section.both.measured().is_some() { " both: while the other direction runs, too." } else { "" };
     format!(
-        "±: half the 95 % confidence interval.{rtt} resent: share of segments. CPU: PC + NAS, whole hosts with all their programs.{both}"
+        "±: half the 95 % confidence interval.{rtt} resent: share of segments. CPU: PC + NAS, whole hosts without what other programs were seen to burn.{both}"
     )
 }
 
@@ -329,7 +329,7 @@ fn costs(document: &Document, all: &[(String, Direction, &Pass)], view: &mut Vie
         view.table(table);
         view.note(
             Tone::Plain,
-            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's own threads, and of the whole host with the work of its kernel and of every other program that ran meanwhile; what it does at rest is taken off where a run looked at that, and ≥ stands where a busy host leaves no more than our own threads. What a core carries is the rate over the cores that were busy.",
+            "Costs are seconds of processor time for each GB (10⁹ bytes): of weaklink's own threads, and of the whole host with the work of its kernel; what other programs were seen to burn is taken off, and what it does at rest where a run looked at that. ≥ stands where a busy host leaves no more than our own threads. What a core carries is the rate over the cores that were busy.",
         );
     }
 }
@@ -354,7 +354,7 @@ fn host_cost(document: &Document, role: Role, pass: &Pass) -> Option<f64> {
         Role::Nas => pass.cpu_nas.measured(),
     }?;
     let rate = pass.goodput_bps.bytes().0 as f64 / 1e9;
-    let cores = (window.busy_cores() - idle(document, role).map_or(0.0, CpuWindow::busy_cores)).max(0.0);
+    let cores = window.caused_cores(idle(document, role));
     (rate > 0.0 && cores > 0.0).then(|| cores / rate)
 }
 

@@ -278,12 +278,11 @@ impl Choice {
         self.trials.get().is_some()
     }
 
-    /// A stream could not use the way that the trial chose: all go back to the first. The first word counts.
-    pub(super) fn give_up(&self, why: &str) {
-        let way = self.way();
-        if way != 0 {
+    /// A stream could not use a way: all go on with another, unless they do already. The first word counts.
+    pub(super) fn give_up(&self, way: usize, why: &str, instead: usize) {
+        if self.way() == way {
             let _ = self.given_up.set((way, why.to_owned()));
-            self.set(0);
+            self.set(instead);
         }
     }
 
@@ -390,9 +389,9 @@ mod tests {
         choice.set(1);
         choice.tell(vec![trial("a"), trial("b")]);
         assert!(choice.is_settled() && choice.trials().iter().all(|trial| trial.refused.is_none()));
-        choice.give_up("no pipe for the second stream");
+        choice.give_up(1, "no pipe for the second stream", 0);
         // What a third one meets while all go back is no news.
-        choice.give_up("no pipe for the third stream");
+        choice.give_up(1, "no pipe for the third stream", 2);
         let refused: Vec<_> = choice.trials().into_iter().map(|trial| trial.refused).collect();
         assert_eq!((choice.way(), refused), (0, vec![None, Some("no pipe for the second stream".to_owned())]));
     }

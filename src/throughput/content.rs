@@ -55,6 +55,12 @@ enum Hand {
 /// The ways in the order of preference where nothing is tried: `sendfile` never copies and needs neither notices nor pipes.
 const WAYS: [Hand; 4] = [Hand::Content(Given::FromFile), Hand::Content(Given::Lent), Hand::Content(Given::Copied), Hand::Kept];
 
+/// The numbers of the ways in these lists. Copying works wherever TCP does.
+const FILE: usize = 0;
+const LENT: usize = 1;
+const SURE: usize = 2;
+const KEPT: usize = 3;
+
 /// Their names.
 const NAMES: [&str; WAYS.len()] = ["sendfile", "zerocopy", "send", "tee"];
 
@@ -65,6 +71,8 @@ pub(super) const TURNS: u32 = 2 * WAYS.len() as u32;
 pub(super) struct Content {
     source: Source,
     choice: Choice,
+    /// Whether the first stream tries the ways.
+    tries: bool,
     /// The room of one pipe.
     pipe: usize,
 }
@@ -85,12 +93,13 @@ impl Content {
         Pattern::new(seed).fill(0, &mut bytes);
         let kernel = if copies { Err(io::ErrorKind::Unsupported.into()) } else { sys::tcp::Content::new(&bytes) };
         let source = kernel.map_or_else(|_| Source::Own(bytes), Source::Kernel);
-        Self { source, choice: Choice::default(), pipe: ALL_PIPES / (2 * streams.max(1)) }
+        let tries = matches!(source, Source::Kernel(_)) && sys::tcp::thread_cpu().is_some();
+        Self { source, choice: Choice::default(), tries, pipe: ALL_PIPES / (2 * streams.max(1)) }
     }
 
     /// The hand of the stream with this number; the first one tries the ways for all.
     pub(super) fn giver(&self, stream: usize) -> Giver<'_> {
-        let tries = stream == 0 && matches!(self.source, Source::Kernel(_)) && sys::tcp::thread_cpu().is_some();
+        let tries = stream == 0 && self.tries;
         Giver {
             content: self,
             offset: 0,
@@ -163,7 +172,8 @@ impl Giver<'_> {
                 match hand {
                     Hand::Kept => self.refer(content, socket, now, most),
                     Hand::Content(Given::Lent) => self.lend(content, socket, now, most),
-                    Hand::Content(how) => content.give(socket, how, self.offset, most.min(self.chunk)),
+                    Hand::Content(Given::FromFile) => self.refer_file(content, socket, now, most),
+                    Hand::Content(Given::Copied) => content.give(socket, Given::Copied, self.offset, most.min(self.chunk)),
                 }
             }
         }?;
@@ -191,18 +201,30 @@ impl Giver<'_> {
         }
     }
 
+    /// Hands over what the kernel holds as a file. Where that fails for want of something (it needs a pipe of its own), the bytes are copied.
+    fn refer_file(&mut self, content: &sys::tcp::Content, socket: &SockRef<'_>, now: Duration, most: usize) -> io::Result<usize> {
+        let most = most.min(self.chunk);
+        match content.give(socket, Given::FromFile, self.offset, most) {
+            Err(error) if lacks(&error) => {
+                let _ = self.refuse(FILE, now, &format!("sendfile does not work here: {error}"));
+                content.give(socket, Given::Copied, self.offset, most)
+            }
+            done => done,
+        }
+    }
+
     /// Hands over pages without a copy. What cannot be lent now is copied, which also waits for room.
     fn lend(&mut self, content: &sys::tcp::Content, socket: &SockRef<'_>, now: Duration, most: usize) -> io::Result<usize> {
         if !self.lending.allowed {
             if let Err(error) = sys::tcp::set_zerocopy(socket) {
-                return self.refuse(now, &format!("the kernel does not lend pages to sockets: {error}"));
+                return self.refuse(LENT, now, &format!("the kernel does not lend pages to sockets: {error}"));
             }
             self.lending.allowed = true;
         }
         let most = most.min(self.chunk);
         let taken = match content.give(socket, Given::Lent, self.offset, most) {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && self.lending.out == 0 => {
-                return self.refuse(now, "the system lets this user lock too little memory (ulimit -l)");
+                return self.refuse(LENT, now, "the system lets this user lock too little memory (ulimit -l)");
             }
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => content.give(socket, Given::Copied, self.offset, most)?,
             done => {
@@ -218,7 +240,7 @@ impl Giver<'_> {
             if notices.copied > 0 {
                 let why = "the kernel copied the bytes all the same, as it does on loopback and between virtual machines";
                 // The bytes are on their way: only the next call is another.
-                let _ = self.refuse(now, why);
+                let _ = self.refuse(LENT, now, why);
             }
         }
         Ok(taken)
@@ -230,21 +252,23 @@ impl Giver<'_> {
             match sys::tcp::Kept::new(content, self.content.pipe) {
                 Ok(kept) => self.kept = Some(kept),
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    return self.refuse(now, "there are too many streams for two pipes each");
+                    return self.refuse(KEPT, now, "there are too many streams for two pipes each");
                 }
-                Err(error) => return self.refuse(now, &format!("no pipe of 128 KiB or more could be had: {error}")),
+                Err(error) => return self.refuse(KEPT, now, &format!("no pipe of 128 KiB or more could be had: {error}")),
             }
         }
         let most = most.min(self.chunk);
         self.kept.as_mut().map_or_else(|| Err(io::ErrorKind::Interrupted.into()), |kept| kept.give(socket, most))
     }
 
-    /// A way does not work: the trial goes on with the next way, or all streams go back to the first.
-    fn refuse(&mut self, now: Duration, why: &str) -> io::Result<usize> {
+    /// A way does not work: the trial goes on with the next way, or all streams go back to the first, or from that to the sure one.
+    fn refuse(&mut self, way: usize, now: Duration, why: &str) -> io::Result<usize> {
         match self.calibration.as_mut().map(|engine| engine.refuse(now, why)) {
             Some(step) => self.follow(step),
             // One that only follows leaves the decision to the one that tries.
-            None if self.content.choice.is_settled() => self.content.choice.give_up(why),
+            None if self.content.choice.is_settled() || !self.content.tries => {
+                self.content.choice.give_up(way, why, if way == FILE { SURE } else { FILE });
+            }
             None => {}
         }
         Err(io::ErrorKind::Interrupted.into())
@@ -259,6 +283,12 @@ impl Drop for Giver<'_> {
             self.content.choice.tell(Vec::new());
         }
     }
+}
+
+/// Whether a call failed for want of something that another way does not need: a system call, memory, a right.
+fn lacks(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, OutOfMemory, PermissionDenied, Unsupported};
+    matches!(error.kind(), OutOfMemory | InvalidInput | Unsupported | PermissionDenied)
 }
 
 /// The size of the next call after one of `chunk` bytes that took so long, at most `most`.

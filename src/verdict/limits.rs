@@ -68,6 +68,13 @@ pub const RUN_DELAY: f64 = 0.25;
 /// Waiting less than this share of the time for a core is the scheduler's ordinary work.
 pub const SOME_DELAY: f64 = 0.10;
 
+/// Threads that neither ran nor waited for a core for half of the time had nothing to do: what limits them is elsewhere.
+pub const THREADS_SLEEP: f64 = 0.50;
+
+/// A core whose interrupts take less than this share does them at once: even beside three programs that compete for it, the kernel's own
+/// thread gets a quarter.
+pub const INTERRUPTS_IDLE: f64 = 0.25;
+
 /// Cores of which less than this share is taken have time for everybody.
 pub const MOSTLY_FREE: f64 = 0.25;
 
@@ -179,6 +186,13 @@ pub const STANDING_QUEUE_US: u64 = 5_000;
 /// earliest (`TCP_RTO_MIN`), and no ordinary pause of a LAN is as long.
 pub const STALL_US: u64 = 200_000;
 
+/// A stretch without any data this long is an outage (absolute): a stream that lost a whole window sends again after 0.2 and 0.6 s, and no
+/// scheduler keeps a program waiting as long.
+pub const OUTAGE_US: u64 = 1_000_000;
+
+/// Where all time without data is at most so many times the longest stretch of it, that was one outage and no way of the path.
+pub const ONE_OUTAGE: f64 = 1.5;
+
 /// So many dips at one distance are no chance.
 pub const DIPS: u32 = 3;
 
@@ -246,3 +260,7 @@ pub const SETTLED_US: u64 = 60_000_000;
 
 /// The bus kept the port waiting for this share of a pass: it is what holds it back.
 pub const BUS_STALLED: f64 = 0.50;
+
+/// A pass that took less time tells no rate of the path (absolute): TCP doubles its window once in a round trip, so that a fast path of 1 ms
+/// is not full before some hundredths of a second.
+pub const SHORTEST_PASS_US: u64 = 100_000;

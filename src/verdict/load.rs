@@ -3,16 +3,6 @@
 use super::limits;
 use crate::model::cpu::{CoreShare, CpuWindow, ProcessShare};
 
-fn ours(process: &ProcessShare) -> bool {
-    process.ours || process.name.starts_with("weaklink")
-}
-
-/// Whether a process burns for somebody else: the kernel's own threads may well work for us.
-pub(super) fn foreign(process: &ProcessShare) -> bool {
-    let kernel = ["ksoftirqd", "kworker", "irq/", "napi/", "rcu_", "migration"];
-    !ours(process) && !kernel.iter().any(|start| process.name.starts_with(start))
-}
-
 /// How loaded a host was.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
@@ -29,18 +19,22 @@ pub(super) struct Load {
     pub(super) mean: f64,
     /// The share of all cores' time that the hypervisor gave to others.
     pub(super) stolen: f64,
+    /// Soft and hard interrupts of the core that had most of them.
+    interrupts: f64,
     /// The share of the time in which threads waited is known.
     waits_known: bool,
+    /// What our own program used is known.
+    own_known: bool,
 }
 
 impl Load {
     pub(super) fn of(window: &CpuWindow) -> Self {
-        let is_ours = |p: &&ProcessShare| ours(p);
         let burnt: f64 = window.cores.iter().map(CoreShare::busy).sum();
-        let others: f64 = window.processes.iter().filter(|p| foreign(p)).map(|p| p.cores).sum();
+        let others: f64 = window.processes.iter().filter(|p| p.is_foreign()).map(|p| p.cores).sum();
         let busiest = window.busiest().copied().unwrap_or_default();
-        let threads = window.processes.iter().filter(is_ours).map(|p| p.busiest_thread);
+        let threads = window.processes.iter().filter(|p| p.is_ours()).map(|p| p.busiest_thread);
         Self {
+            own_known: window.processes.iter().any(ProcessShare::is_ours),
             throttled: window.throttled.measured().copied().unwrap_or(0.0),
             run_delay: window.run_delay.measured().copied().unwrap_or(0.0),
             core: busiest.busy(),
@@ -48,6 +42,7 @@ impl Load {
             thread: threads.fold(0.0, f64::max),
             others: if burnt > 0.0 { others / burnt } else { 0.0 },
             mean: window.mean_busy(),
+            interrupts: window.cores.iter().map(|core| core.softirq + core.irq).fold(0.0, f64::max),
             stolen: window.cores.iter().map(|core| core.steal).sum::<f64>() / window.cores.len().max(1) as f64,
             waits_known: window.run_delay.measured().is_some(),
         }
@@ -57,8 +52,9 @@ impl Load {
         self.throttled >= limits::THROTTLED || self.run_delay >= limits::RUN_DELAY
     }
 
+    /// Whether one core is full, unless what is measured has no part in that.
     pub(super) fn core_full(self) -> bool {
-        self.core >= limits::CORE_FULL || self.thread >= limits::CORE_FULL
+        (self.core >= limits::CORE_FULL || self.thread >= limits::CORE_FULL) && !self.idles()
     }
 
     /// The share of all cores' time that is not free.
@@ -85,7 +81,25 @@ impl Load {
         let beside = self.core_full() && (!self.waits_known || self.run_delay >= limits::SOME_DELAY);
         // Threads that wait while most of the cores' time is free wait for a quota, not for the others.
         let quota = self.run_delay >= limits::RUN_DELAY && self.taken() < limits::MOSTLY_FREE;
-        self.others >= limits::OTHERS_BURN && (crowded || beside) && !quota && self.throttled < limits::THROTTLED
+        let loaded = self.others >= limits::OTHERS_BURN && (crowded || beside) && !quota && self.throttled < limits::THROTTLED;
+        loaded && !self.idles()
+    }
+
+    /// The most of the time that any thread of ours had work for: it ran, or waited for a core. The busiest thread and the one that waited
+    /// most need not be the same, so this is an upper bound.
+    pub(super) fn wanted(self) -> f64 {
+        (self.thread + self.run_delay).min(1.0)
+    }
+
+    /// Whether no thread of ours had work for most of the time, and no core had much of the kernel's for the network: then nothing waited
+    /// for this host, however busy others keep it.
+    pub(super) fn idles(self) -> bool {
+        self.waits_known
+            && self.own_known
+            && !self.starved()
+            && !self.robbed()
+            && self.wanted() < limits::THREADS_SLEEP
+            && self.interrupts < limits::INTERRUPTS_IDLE
     }
 
     /// Whether the host can do no more, whoever burns it.

@@ -267,6 +267,15 @@ pub(super) fn loads(seen: &Seen<'_>, direction: Direction) -> impl Iterator<Item
     [Role::Pc, Role::Nas].into_iter().filter_map(move |role| window(pass?, role)).map(Load::of)
 }
 
+/// What no host explains, in words: where threads of both ends slept for most of this direction's pass, the path made them wait.
+pub(super) fn between(seen: &Seen<'_>, direction: Direction) -> Option<String> {
+    let pass = seen.way(direction).best?;
+    let idles = |role| window(pass, role).map(Load::of).is_some_and(Load::idles);
+    [Role::Pc, Role::Nas].into_iter().all(idles).then(|| {
+        "Both ends' threads slept for most of the time, so neither host is the limit: something between them is.".to_owned()
+    })
+}
+
 fn resyncs(seen: &Seen<'_>) -> bool {
     let devices = [Role::Pc, Role::Nas].into_iter().filter_map(|role| seen.disk(role)?.device.measured());
     devices.filter_map(|device| device.raid.as_ref()).any(|raid| raid.syncing.is_some())

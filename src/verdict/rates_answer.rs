@@ -1,11 +1,12 @@
 //! The answer of a document about raw rates alone: TCP, datagrams, or several PCs, where no cause was found.
 
+use super::ideal;
 use super::limits;
 use super::rank::{self, Answer, State};
 use super::rates_asked;
 use super::rates_compared::capital;
 use super::rates_group::together;
-use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, udp_wire};
+use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, outage, udp_wire};
 use super::seen::{Seen, Way};
 use super::sentence::{plain, ruled_out};
 use super::words::percent;
@@ -69,7 +70,7 @@ pub(super) fn without_cause(seen: &Seen<'_>, answers: &[Answer; 2]) -> Verdict {
 
 /// What one stream alone gets, where that is clearly less.
 fn single(way: &Way<'_>) -> Option<String> {
-    let (single, multi) = (way.single?, way.multi?);
+    let (single, multi) = (way.single.filter(|pass| outage(pass).is_none())?, way.multi?);
     (single.goodput_bps.as_f64() < limits::NEAR_LINE_RATE * multi.goodput_bps.as_f64()).then(|| {
         format!(
             " One stream alone, as a copy has, gets {} {}; {} streams were needed for more.",
@@ -159,10 +160,16 @@ fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdi
             "{way} carries {rate} of the {wire} that {} allows, and nothing that was seen explains it: neither loss nor window nor processor.",
             line_words(seen)
         ),
-        None => format!(
-            "{way} carries {rate}, the links' speed is not known, and nothing that was seen says what limits it. State the speeds with --link-speed pc=… and nas=…."
-        ),
+        None => match ideal::snap_loosely(rate, seen.mtu, seen.ip) {
+            Some(class) => format!(
+                "{way} carries {rate}, which is near what a {class} link does, and no port tells its speed: if that is the links', nothing is wrong. State it with --link-speed pc=… and nas=…."
+            ),
+            None => format!(
+                "{way} carries {rate}, the links' speed is not known, and nothing that was seen says what limits it. State the speeds with --link-speed pc=… and nas=…."
+            ),
+        },
     };
+    let text = rank::between(seen, answer.direction).map_or_else(|| text.clone(), |between| format!("{text} {between}"));
     let advice = match seen.doc.plan.scope {
         Scope::ThroughputIperf3 => NO_FAR_END,
         _ => "Change one thing (cable, switch port, other host) and compare.",
@@ -281,6 +288,21 @@ fn nothing(seen: &Seen<'_>) -> Verdict {
         passes.chain([failure(&section.both), failure(&section.udp), failure(&section.together)]).flatten().next()
     };
     let why = measured.why().map(str::to_owned).or_else(|| measured.measured().and_then(failed));
+    if let Some(told) = why.is_none().then(|| too_short(seen)).flatten() {
+        return unknown(TOO_LITTLE, told);
+    }
     let why = why.unwrap_or_else(|| "no pass was made".to_owned());
     unknown(TOO_LITTLE, format!("no rate was measured: {}.", why.trim().trim_end_matches('.')))
+}
+
+/// Passes that were made and ended before they could say anything.
+fn too_short(seen: &Seen<'_>) -> Option<String> {
+    let passes = Direction::BOTH.into_iter().filter_map(|way| Some((way, seen.doc.measurements.throughput.measured()?.of(way))));
+    let (way, pass) = passes.filter_map(|(way, passes)| Some((way, passes.best()?))).max_by_key(|(_, pass)| pass.elapsed_us)?;
+    Some(format!(
+        "{} {} in {} are too little to tell a rate: TCP is still starting then. Give it a second (--time 1), or more bytes.",
+        way.arrow(),
+        pass.bytes,
+        pass.elapsed_us
+    ))
 }

@@ -6,7 +6,7 @@ use std::iter;
 use super::ideal::{self, Ip};
 use super::limits;
 use super::line_rate::{elsewhere, has_link, in_reserve, line_of};
-pub(super) use super::load::{Load, foreign};
+pub(super) use super::load::Load;
 use crate::model::copy::{CopySection, FileSet, LaneKind, Place};
 use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind};
@@ -290,7 +290,7 @@ impl<'a> End<'a> {
 impl<'a> Way<'a> {
     fn new(doc: &'a Document, direction: Direction) -> Self {
         let passes = doc.measurements.throughput.measured().map(|all| all.of(direction));
-        let moved = |pass: &&Pass| pass.goodput_bps.0 > 0;
+        let moved = |pass: &&Pass| pass.goodput_bps.0 > 0 && pass.elapsed_us.0 >= limits::SHORTEST_PASS_US;
         // Who asked for both directions at once alone has no other pass.
         let alone = doc.plan.throughput.as_ref().is_some_and(|plan| plan.ways == Ways::Both);
         let at_once = || doc.measurements.throughput.measured()?.both.measured()?.of(direction).measured();

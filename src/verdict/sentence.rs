@@ -184,6 +184,7 @@ fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdi
             answer.direction.arrow()
         ),
     };
+    let text = rank::between(seen, answer.direction).map_or_else(|| text.clone(), |between| format!("{text} {between}"));
     let mut verdict = plain(Status::Inconclusive, Component::Inconclusive, UNEXPLAINED, Confidence::Low, text);
     verdict.direction = Some(answer.direction).filter(|_| !both);
     verdict.rate_bps = answer.rate;
@@ -374,6 +375,14 @@ fn processor(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
         passes.flat_map(|pass| ROLES.into_iter().filter_map(|role| Some((role, Load::of(window(pass, role)?))))).collect();
     let Some((role, load)) = windows.iter().max_by(|a, b| a.1.core.total_cmp(&b.1.core)) else { return };
     if !windows.iter().any(|(_, load)| load.full()) {
+        if load.core >= limits::CORE_FULL {
+            let told = format!(
+                "Others kept the {}'s cores busy, but weaklink's threads there ran or waited for a core for at most {} of the time.",
+                role.title(),
+                percent(load.wanted())
+            );
+            return say("cpu.network-stack-core", told);
+        }
         say("cpu.network-stack-core", format!("The busiest core, at the {}, was {} busy.", role.title(), percent(load.core)));
     } else if seen.ways.iter().all(|way| way.best.is_some() && !way.gap()) {
         let what = if windows.iter().any(|(_, load)| load.core_full()) { "A core was full" } else { "Threads waited for a core" };

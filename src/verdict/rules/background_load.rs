@@ -1,7 +1,7 @@
 //! Other programs burn the processor.
 
 use super::super::limits;
-use super::super::seen::{Load, Seen, Way, foreign, window};
+use super::super::seen::{Load, Seen, Way, window};
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
@@ -65,7 +65,7 @@ fn stolen(seen: &Seen<'_>, role: Role) -> Option<Hit> {
 
 /// The program that burns most, all its processes together.
 fn busiest(cpu: &CpuWindow) -> Option<&str> {
-    let names = cpu.processes.iter().filter(|p| foreign(p)).map(|p| p.name.as_str());
+    let names = cpu.processes.iter().filter(|p| p.is_foreign()).map(|p| p.name.as_str());
     names.max_by(|a, b| {
         let cores = |name| cpu.process(name).unwrap_or(0.0);
         cores(a).total_cmp(&cores(b)).then_with(|| b.cmp(a))
@@ -94,7 +94,7 @@ fn loaded(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     if !load.background() {
         return None;
     }
-    let others = cpu.processes.iter().filter(|p| foreign(p));
+    let others = cpu.processes.iter().filter(|p| p.is_foreign());
     let most = others.max_by(|a, b| a.cores.total_cmp(&b.cores).then_with(|| b.name.cmp(&a.name)))?;
     // A direction that a speed of Ethernet holds is not held by the load: that is worth a remark only.
     let held = super::hop::held_by_class(seen, way);

@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "A hop between the hosts is slower than their links",
         meaning: "Both hosts linked fast, yet TCP runs flat at exactly what a slower Ethernet carries: some cable, switch port or router between them is of that speed.",
-        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no window closed and no quota held. Where the rate is even within 2 % and close to the class, or flat at it while the same busy hosts carry half as much again the other way, it outweighs busy processors: those do not stop at exactly a class. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
+        detected: "A level rate that equals a known Ethernet class at this MTU, below both ends' speed, while no window closed and no quota held. Where the rate is even within 2 % and close to the class, or flat at it while the same busy hosts carry half as much again the other way, it outweighs busy processors: those do not stop at exactly a class. Where nobody tells the line, five times as much the other way stands for it. On busy hosts a rate a little below such a class counts as a hint when both directions show it.",
         fix: "Look at the speed of every switch port on the way; the slow one is a port that linked low, an old switch, or an uplink.",
     },
     check,
@@ -37,15 +37,19 @@ fn class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
     passes.filter(|pass| flat(pass)).find_map(|pass| ideal::snap(pass.goodput_bps, seen.mtu, seen.ip))
 }
 
+/// Whether a pass carries what a link of this class does, and not only nearly.
+fn close(seen: &Seen<'_>, pass: &Pass, class: BitRate) -> bool {
+    let ceiling = ideal::wire_ceiling(class, seen.mtu, seen.ip).as_f64();
+    (limits::LEVEL_BELOW * ceiling..=limits::SNAP_ABOVE * ceiling).contains(&pass.goodput_bps.as_f64())
+}
+
 /// Whether one direction runs evenly at exactly this class, as no processor would have it.
 fn sits(seen: &Seen<'_>, way: &Way<'_>, class: BitRate) -> bool {
-    let ceiling = ideal::wire_ceiling(class, seen.mtu, seen.ip).as_f64();
-    let close = limits::LEVEL_BELOW * ceiling..=limits::SNAP_ABOVE * ceiling;
     let best = way.rate().unwrap_or_default().as_f64();
     let passes = [way.multi, way.single].into_iter().flatten();
     passes.filter(|pass| pass.goodput_bps.as_f64() >= limits::SNAP_BELOW * best).any(|pass| {
         let even = pass.steady.is_some_and(|steady| steady.spread <= limits::LEVEL_SPREAD);
-        even && close.contains(&pass.goodput_bps.as_f64())
+        even && close(seen, pass, class)
     })
 }
 
@@ -86,6 +90,11 @@ pub(super) fn held_by_class(seen: &Seen<'_>, way: &Way<'_>) -> bool {
     told && cable && (level(seen, way).is_some() || (class(seen, way).is_some() && carries_more_backwards(seen, way)))
 }
 
+/// Whether a pass reaches what the class that its direction is flat at carries: what was lost meanwhile cost it nothing.
+pub(super) fn at_class(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> bool {
+    class(seen, way).is_some_and(|class| close(seen, pass, class))
+}
+
 /// The line where nobody tells it and busy hosts keep it from being read off one direction: the faster level of both.
 fn levels(seen: &Seen<'_>) -> Option<BitRate> {
     seen.ways.iter().filter_map(|way| line_level(seen, way)).max()
@@ -96,15 +105,35 @@ fn near_class(seen: &Seen<'_>, way: &Way<'_>) -> Option<BitRate> {
     ideal::snap_loosely(way.rate()?, seen.mtu, seen.ip)
 }
 
+/// How fast the line is known to be.
+struct Known {
+    /// Its rate, or a lower bound.
+    line: BitRate,
+    /// What TCP gets of it.
+    carries: BitRate,
+    words: String,
+}
+
+/// The line: as told, read off a level, or failing both what comes back, which is a lower bound, at no class though it be.
+fn known(seen: &Seen<'_>, way: &Way<'_>, back: &Way<'_>) -> Option<Known> {
+    let carries = |line| way.wire.unwrap_or_else(|| ideal::wire_ceiling(line, seen.mtu, seen.ip));
+    let told = |line| Known { line, carries: carries(line), words: format!("the line is {line}") };
+    let far = back.rate().filter(|more| more.as_f64() >= limits::CARRIES_MORE * way.rate().unwrap_or_default().as_f64());
+    // A line that only a level tells may be this direction's own.
+    let level = levels(seen).filter(|level| far.is_none_or(|far| *level >= far));
+    let far = far.map(|more| Known { line: more, carries: more, words: format!("{more} come back") });
+    seen.line.or(level).map(told).or(far)
+}
+
 fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let pass = way.best.filter(|_| way.gap())?;
-    let line = seen.line.or_else(|| levels(seen))?;
     let level = class(seen, way);
     let back = seen.ways.iter().find(|other| other.direction != way.direction)?;
+    let known = known(seen, way, back)?;
     let class_back = super::hop::class(seen, back).or_else(|| near_class(seen, back));
     // A rate that only comes near a class is a hint where the other direction says the same.
     let class = level.or_else(|| near_class(seen, way).filter(|near| Some(*near) == class_back))?;
-    if class.as_f64() * limits::WORTH >= line.as_f64() {
+    if class.as_f64() * limits::WORTH >= known.line.as_f64() {
         return None;
     }
     // A bundle at one link's rate is no slower hop.
@@ -123,7 +152,7 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     }
     let level_back = super::hop::class(seen, back) == Some(class);
     let both = alike.then(|| "Both directions run at that level.".to_owned());
-    let more = back.rate().filter(|_| carries_more_backwards(seen, way));
+    let more = back.rate().filter(|more| *more != known.line && carries_more_backwards(seen, way));
     let more = more.map(|more| format!("Backwards the same hosts carry {more}."));
     // A cable has no direction: a plateau one way only is a policer, or chance; so is one at a full core.
     let full = if loads.iter().any(|load| load.core_full()) { 0.15 } else { 0.0 };
@@ -139,12 +168,13 @@ fn slower(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         Hit::tcp(CODE, Where::Path, way.direction)
             .weight(weight, kinds)
             .firm(firm)
-            .relieved(way.wire.or_else(|| Some(ideal::wire_ceiling(line, seen.mtu, seen.ip))))
+            .relieved(Some(known.carries))
             .shows(format!(
-                "{}: {} {word} what a {class} link carries at MTU {}, while the line is {line}.",
+                "{}: {} {word} what a {class} link carries at MTU {}, while {}.",
                 way.direction.arrow(),
                 pass.goodput_bps,
-                seen.mtu
+                seen.mtu,
+                known.words
             ))
             .also(both)
             .also(more)

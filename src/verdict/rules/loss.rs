@@ -4,7 +4,7 @@ use super::super::limits;
 use super::super::seen::{Seen, Sums, Way};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
-use super::stalls::rhythm;
+use super::stalls::{outage, rhythm};
 use crate::model::finding::Where;
 use crate::model::throughput::Pass;
 
@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Packets get lost on the way",
         meaning: "TCP takes every lost packet for a full path and slows down, so a little loss costs much speed. Loss in one direction only points at a switch, a module or a cable on that side.",
-        detected: "Segments that had to be sent again (0.5 % and more) together with a rate clearly below what the line, the other direction or several streams reach; the rate is that of one stream, as a copy has, where that stream loses too. Many retransmissions at line rate are no fault.",
+        detected: "Segments that had to be sent again (0.5 % and more) together with a rate clearly below what the line, the other direction or several streams reach; the rate is that of one stream, as a copy has, where that stream loses too. Many retransmissions at line rate, or at the full rate of a slower class of Ethernet, are no fault.",
         fix: "Look at error and drop counters of each switch port, replace cable and module on the lossy side, enable flow control where a fast port feeds a slow one.",
     },
     check,
@@ -42,12 +42,16 @@ fn lossy(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let costs = |pass: &&Pass, most: f64| pass.goodput_bps.as_f64() < most * reference;
     let lost = |pass: &Pass| Sums::of(pass).retransmits.filter(|share| *share >= limits::LOSS_SHARE);
     // Copies use one stream: what it loses counts even where several together fill the line.
-    let single = way.single.filter(|pass| costs(pass, limits::LOSS_COSTS * 0.9)).and_then(lost);
+    let single = way.single.filter(|pass| costs(pass, limits::LOSS_COSTS * 0.9) && outage(pass).is_none()).and_then(lost);
     let best = way.best.filter(|pass| costs(pass, limits::LOSS_COSTS)).and_then(lost);
     let (pass, share) = match (way.single.zip(single), way.best.zip(best)) {
         (Some(single), _) => single,
         (None, best) => best?,
     };
+    // A queue before a slower hop overflows as a matter of course: what still arrives at that hop's full rate lost no speed by it.
+    if super::hop::at_class(seen, way, pass) {
+        return None;
+    }
     // Several streams that overrun a queue which one stream does not are the measurement's own loss.
     let own = pass.streams > 1 && way.single.and_then(|pass| Sums::of(pass).retransmits).is_some_and(|s| s < limits::LOSS_SHARE);
     let other = seen.ways.iter().find(|other| other.direction != way.direction).and_then(|other| other.best);

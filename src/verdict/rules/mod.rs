@@ -84,3 +84,4 @@ pub(super) use mtu_outcomes::{MTU_CONSISTENT, MTU_UNKNOWN};
 pub(super) use mtu_tcp::{clamps, headers};
 pub(super) use outcomes::{AS_ASKED, AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED};
 pub(super) use sharing::nas_wire;
+pub(super) use stalls::outage;

@@ -10,7 +10,7 @@ use crate::model::outcome::Outcome;
 use crate::model::storage::DeviceKind;
 use crate::model::throughput::Pass;
 use crate::model::{Direction, Document, Role};
-use crate::units::ByteSize;
+use crate::units::{ByteSize, Elapsed};
 
 use Direction::{Download, Upload};
 use Role::{Nas, Pc};
@@ -115,6 +115,117 @@ fn an_even_rate_at_a_class_is_the_cables_whoever_waits() {
         });
         assert_eq!(verdict.sentence.contains("1 Gbit/s link"), told, "{spread}: {}", verdict.sentence);
     }
+}
+
+/// Other programs take all cores of both ends, whose threads run and wait for these shares of the time.
+fn hogs(doc: &mut Document, runs: f64, waits: f64) {
+    doc.both(|pass| {
+        for role in [Pc, Nas] {
+            let window = cpu(pass, role);
+            *window = two_cores(1.0, 1.0, 0.0);
+            for core in &mut window.cores {
+                (core.user, core.softirq) = (0.85, 0.05);
+            }
+            window.processes[0].busiest_thread = runs;
+            window.processes.push(process("rustc", 1.8));
+            window.run_delay = Outcome::Measured(waits);
+        }
+    });
+}
+
+#[test]
+fn busy_hosts_are_not_to_blame_while_their_threads_sleep() {
+    let at = |runs: f64, waits: f64| {
+        let mut doc = rates_only(1_000);
+        doc.no_links();
+        doc.both(|pass| pass.goodput_bps = mbit(287));
+        hogs(&mut doc, runs, waits);
+        judge(&doc).verdict
+    };
+    let slept = at(0.05, 0.12);
+    is(&slept, "inconclusive.unexplained-network-gap");
+    assert!(slept.sentence.contains("something between them is"), "{}", slept.sentence);
+    let told = slept.ruled_out.iter().find(|one| one.code.to_string() == "cpu.network-stack-core").expect("a reason");
+    assert!(told.reason.contains("at most 17 % of the time"), "{}", told.reason);
+    is(&at(0.3, 0.3), "cpu.background-load");
+    is(&at(0.05, 0.5), "cpu.background-load");
+}
+
+/// One direction's series stops for so long, once.
+fn breaks_off(pass: &mut Pass, us: u64) {
+    pass.shape.longest_stall_us = Elapsed(us);
+    pass.shape.empty_bins = (us / pass.bins.interval_us.0) as u32;
+}
+
+#[test]
+fn an_outage_is_told_whatever_else_fits_the_mean() {
+    type Beside = fn(&mut Document);
+    let beside: [Beside; 3] = [|_| (), |doc| hogs(doc, 0.6, 0.2), |doc| loses(doc, Upload)];
+    for (at, change) in beside.into_iter().enumerate() {
+        let verdict = said(1_000, |doc| {
+            doc.rate(Upload, 560);
+            change(doc);
+            doc.passes(Upload, |pass| breaks_off(pass, 1_800_000));
+        });
+        is(&verdict, "network.periodic-stalls");
+        assert!(verdict.sentence.contains("nothing at all arrived for 1.8 s of the 4 s"), "{at}: {}", verdict.sentence);
+    }
+    // Heavy loss makes a stream wait as long, again and again.
+    let lossy = said(1_000, |doc| {
+        doc.rate(Upload, 12);
+        loses(doc, Upload);
+        doc.passes(Upload, |pass| {
+            breaks_off(pass, 1_200_000);
+            pass.shape.empty_bins = 30;
+        });
+    });
+    is(&lossy, "network.loss");
+    // A host that keeps the program from running as long may be why.
+    let kept = said(1_000, |doc| {
+        starved(doc, 0.6, 0.05);
+        doc.both(|pass| breaks_off(pass, 1_100_000));
+    });
+    is(&kept, "cpu.network-stack-core");
+    // One stream's outage beside several that fill the line says nothing of one stream.
+    let one = said(1_000, |doc| {
+        let single = doc.tcp().upload.single.measured_mut().unwrap();
+        single.goodput_bps = mbit(500);
+        breaks_off(single, 1_800_000);
+    });
+    is(&one, "none.at-line-rate");
+    assert!(!one.sentence.contains("One stream"), "{}", one.sentence);
+}
+
+#[test]
+fn a_slow_direction_beside_a_much_faster_one_of_no_class_is_a_hop() {
+    let with = |back: u64, lost: bool| {
+        let mut doc = rates_only(1_000);
+        doc.no_links();
+        doc.rate(Upload, 94);
+        doc.rate(Download, back);
+        if lost {
+            loses(&mut doc, Upload);
+        }
+        judge(&doc).verdict
+    };
+    for verdict in [with(81_000, false), with(81_000, true), with(941, true)] {
+        is(&verdict, "network.hop-slower-than-links");
+        assert_eq!(verdict.direction, Some(Upload));
+    }
+    assert!(with(81_000, false).sentence.contains("81 Gbit/s come back"));
+}
+
+#[test]
+fn what_was_over_at_once_tells_no_rate() {
+    let mut doc = rates_only(1_000);
+    doc.both(|pass| {
+        pass.goodput_bps = mbit(3);
+        (pass.bytes, pass.elapsed_us, pass.steady) = (ByteSize(1), Elapsed(210), None);
+        *cpu(pass, Pc) = two_cores(1.0, 1.0, 0.0);
+    });
+    let verdict = judge(&doc).verdict;
+    is(&verdict, "inconclusive.too-little-evidence");
+    assert!(verdict.sentence.contains("1 B in 210 µs are too little"), "{}", verdict.sentence);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::super::limits;
 use super::super::seen::{Load, Seen, Way, window};
 use super::super::words::percent;
 use super::list::{Explains, Hit, Rule, RuleDoc};
+use super::stalls::outage;
 use crate::model::Role;
 use crate::model::cpu::{CoreCount, most_on, rate_per_core};
 use crate::model::throughput::Pass;
@@ -64,7 +65,7 @@ fn landed(pass: &Pass, role: Role) -> Option<String> {
 
 /// One stream keeps a core full, and several get clearly more: a copy has one stream, and that gets what one core gives.
 fn one_stream(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
-    let (single, multi, wire) = (way.single?, way.multi?, way.wire?);
+    let (single, multi, wire) = (way.single.filter(|pass| outage(pass).is_none())?, way.multi?, way.wire?);
     let rate = single.goodput_bps.as_f64();
     if way.gap()
         || rate >= limits::LOSS_COSTS * 0.9 * multi.goodput_bps.as_f64()
