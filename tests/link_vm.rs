@@ -21,7 +21,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use weaklink::model::link::{Bond, Duplex, Interface, InterfaceKind};
+use weaklink::model::link_event::EventKind;
 use weaklink::model::{Document, Outcome};
+use weaklink::report::{Format, Style, render};
 use weaklink::units::BitRate;
 
 use flows::{Flow, PACKETS, Packets};
@@ -328,6 +330,30 @@ fn ports_are_told_as_the_kernel_tells_them() {
     linked(&look);
     emulated(&look);
     damaged(&said);
+    loose(&said);
+}
+
+/// A cable that comes loose during a test: the moments stand in the report of each end, by its kernel's log.
+fn loose(said: &Said) {
+    let report: Document = serde_json::from_str(said.part("loose")).unwrap();
+    let links = report.measurements.link.measured().unwrap();
+    for (end, port) in [(&links.pc, "lab0"), (&links.nas, "lab1")] {
+        let link = end.measured().unwrap();
+        let followed = link.log_followed.as_ref().and_then(|followed| followed.measured()).unwrap();
+        let events = link.events.measured().unwrap().iter().filter(|event| event.into_run_us.is_some());
+        let down: Vec<_> = events.filter(|event| event.kind == EventKind::Down && event.interface == port).collect();
+        eprintln!("{port}: {} breaks within {followed}", down.len());
+        assert!(down.len() >= 2, "{port}: {:?}", link.events);
+        assert!(down.iter().all(|event| event.into_run_us.unwrap() <= *followed && event.before_us.is_none()), "{down:?}");
+    }
+    let findings = report.findings.iter().filter(|finding| finding.code.to_string() == "network.link-unstable");
+    let told: Vec<String> = findings.flat_map(|finding| finding.evidence.clone()).collect();
+    for port in ["lab0", "lab1"] {
+        let words = format!("the link of {port} went down ");
+        assert!(told.iter().any(|told| told.contains(&words) && told.contains("during this run")), "{port}: {told:?}");
+    }
+    let text = render(&report, Format::Text, &Style::PLAIN);
+    assert!(text.contains("The kernel's log during the run") && text.contains("lab1: NIC Link is Down"), "{text}");
 }
 
 /// What labnic was told to be.

@@ -42,6 +42,7 @@ pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<Hos
         neighbours: Outcome::skipped(NOBODY_LISTENED),
         addresses: whole::addresses(tree, &tables.rows),
         events,
+        log_followed: None,
         flows: Outcome::skipped(if aggregated { NO_FLOWS } else { NOT_AGGREGATED }),
         left_out: 0,
     })

@@ -2,18 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::klog_line::{Line, kind};
 use super::tree::{Tree, is_interface_name};
 use crate::model::link::{Interface, InterfaceKind};
-use crate::model::link_event::{EventKind, LinkEvent};
+use crate::model::link_event::{EventKind, LinkEvent, LogRest, MOST_EVENTS};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys;
 use crate::units::Elapsed;
 
-/// The last events are kept; a port that breaks every second fills this in four minutes.
-const MOST: usize = 256;
 /// A bus has no deeper way than this.
 const DEEPEST: usize = 16;
 
@@ -34,11 +32,11 @@ struct Owner {
 ///
 /// Skipped with the reason where the log may not be read, or is another machine's. It takes some milliseconds and blocks.
 pub fn events(stack: &[Interface], tree: &Tree) -> Outcome<Vec<LinkEvent>> {
-    let owners: Vec<Owner> = stack.iter().filter(|it| has_port(it.kind)).map(|it| owner(&it.name, tree)).collect();
+    let owners = owners(stack, tree);
     if owners.is_empty() {
         return Outcome::skipped("no interface of this link is a port that the kernel's log would tell of");
     }
-    let mut log = Log { owners, events: VecDeque::new(), now: None };
+    let mut log = Log { owners, events: VecDeque::new(), now: None, from: None };
     if !tree.is_system() {
         let Ok(text) = tree.read("/dev/kmsg") else { return Outcome::skipped("the recording holds no log of the kernel") };
         for line in text.lines() {
@@ -53,6 +51,39 @@ pub fn events(stack: &[Interface], tree: &Tree) -> Outcome<Vec<LinkEvent>> {
     match sys::klog::read(&mut |record| log.record(record)) {
         Ok(()) => Outcome::Measured(log.events.into()),
         Err(error) => Outcome::skipped(why(&error)),
+    }
+}
+
+fn owners(stack: &[Interface], tree: &Tree) -> Vec<Owner> {
+    stack.iter().filter(|it| has_port(it.kind)).map(|it| owner(&it.name, tree)).collect()
+}
+
+/// The kernel's log of some interfaces from a moment on.
+#[derive(Debug)]
+pub struct LogFollower {
+    log: Log,
+    follow: io::Result<sys::klog::Follow>,
+    began: Instant,
+}
+
+impl LogFollower {
+    /// Begins behind the log's last line; it costs next to nothing until the end.
+    pub fn start(stack: &[Interface], tree: &Tree) -> Self {
+        let log = Log { owners: owners(stack, tree), events: VecDeque::new(), now: None, from: sys::klog::uptime() };
+        Self { log, follow: sys::klog::follow(), began: Instant::now() }
+    }
+
+    /// What was written meanwhile; it takes a millisecond or so and blocks.
+    ///
+    /// Skipped with the reason where the log can't be followed.
+    pub fn end(mut self) -> Outcome<LogRest> {
+        let log = &mut self.log;
+        let read = self.follow.and_then(|mut follow| follow.rest(&mut |record| log.record(record)));
+        let followed_us = Elapsed::from(self.began.elapsed());
+        match read {
+            Ok(()) => Outcome::Measured(self.log.rest(followed_us)),
+            Err(error) => Outcome::skipped(format!("the log could not be read again at the end of the run: {}", why(&error))),
+        }
     }
 }
 
@@ -122,11 +153,14 @@ fn realtek_phys(device: &str) -> Vec<String> {
 }
 
 /// The events of a log while it is read.
+#[derive(Debug)]
 struct Log {
     owners: Vec<Owner>,
     events: VecDeque<LinkEvent>,
     /// The time of the log's clock when it was read.
     now: Option<Duration>,
+    /// Where only what is written from a moment on counts: that moment by the log's clock.
+    from: Option<Duration>,
 }
 
 impl Log {
@@ -134,11 +168,23 @@ impl Log {
         let Some(line) = Line::parse(record) else { return };
         let Some(kind) = kind(&line.text) else { return };
         let Some(interface) = self.whose(&line, kind) else { return };
-        if self.events.len() == MOST {
+        if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
         }
         let before_us = self.now.zip(line.at_us).map(|(now, at)| Elapsed(Elapsed::from(now).0.saturating_sub(at.0)));
-        self.events.push_back(LinkEvent { at_us: line.at_us, before_us, interface, kind, text: line.text });
+        let into = |(from, at): (Duration, Elapsed)| Elapsed(at.0.saturating_sub(Elapsed::from(from).0));
+        let into_run_us = self.from.zip(line.at_us).map(into);
+        self.events.push_back(LinkEvent { at_us: line.at_us, before_us, into_run_us, interface, kind, text: line.text });
+    }
+
+    /// What a log told that was followed for so long: the log's clock strays a little from the system's, but nothing is of later.
+    fn rest(self, followed_us: Elapsed) -> LogRest {
+        let mut events: Vec<LinkEvent> = self.events.into();
+        for event in &mut events {
+            // A line without a time is of the run all the same.
+            event.into_run_us = Some(event.into_run_us.map_or(followed_us, |into| into.min(followed_us)));
+        }
+        LogRest { events, followed_us }
     }
 
     /// The interface that a line is about; a line whose device is not one of ours is nobody's.

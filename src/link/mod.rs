@@ -48,7 +48,7 @@ pub use cdp::decode as decode_cdp;
 pub use collect::{collect, leaves_by};
 pub use counters::{counters, host_interface_names};
 pub use hash::{Frame, Policy, Transport, predicted_port};
-pub use klog::events;
+pub use klog::{LogFollower, events};
 pub use lacp::decode as decode_lacp;
 pub use lldp::decode as decode_lldp;
 pub use lldpctl::from_lldpctl;

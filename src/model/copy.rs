@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu::CpuWindow;
 use super::host::Direction;
 use super::outcome::{Outcome, Source};
+use super::phase::PhaseCounters;
 use super::throughput::Bins;
 use crate::units::{ByteRate, ByteSize, Elapsed};
 
@@ -96,6 +97,9 @@ pub struct Rung {
     pub files: FileSet,
     /// What came out.
     pub result: Outcome<Copied>,
+    /// What the interfaces of both ends counted meanwhile; none where the copy did not begin.
+    #[serde(default)]
+    pub counters: Option<Box<PhaseCounters>>,
 }
 
 /// An end of a copy.

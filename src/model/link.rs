@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::flows::{FlowSpread, NOT_AGGREGATED};
 use super::host::Role;
-use super::link_event::LinkEvent;
+use super::link_event::{LinkEvent, LogRest};
 use super::nic::Nic;
 use super::outcome::{Fact, Outcome, Source, absent};
 use crate::units::{BitRate, Elapsed, Mtu};
@@ -82,6 +82,9 @@ pub struct HostLink {
     /// What the kernel's log told of these interfaces since the system started, oldest first.
     #[serde(default = "absent")]
     pub events: Outcome<Vec<LinkEvent>>,
+    /// How long the log was followed after that, until the end of the run, or why not; none where `events` says why it can't be read.
+    #[serde(default)]
+    pub log_followed: Option<Outcome<Elapsed>>,
     /// Which port of an aggregation each flow of this end leaves by; skipped where nothing is aggregated.
     #[serde(default = "absent")]
     pub flows: Outcome<Box<FlowSpread>>,
@@ -140,9 +143,20 @@ impl HostLink {
             neighbours: Outcome::skipped("nobody listened for the switch"),
             addresses: Outcome::skipped("not asked for"),
             events: Outcome::skipped("not asked for"),
+            log_followed: None,
             flows: Outcome::skipped(NOT_AGGREGATED),
             left_out: 0,
         }
+    }
+
+    /// Adds what the kernel's log told while the run went on; nothing changes where the log could not be read at its beginning.
+    pub fn add_log(&mut self, rest: Outcome<LogRest>) {
+        let Some(events) = self.events.measured_mut() else { return };
+        self.log_followed = Some(rest.map(|rest| {
+            let followed_us = rest.followed_us;
+            events.extend(rest.bounded());
+            followed_us
+        }));
     }
 
     /// The interface that the route names.

@@ -9,8 +9,12 @@ use crate::units::{BitRate, Elapsed};
 pub struct LinkEvent {
     /// When it was written, since the kernel started; none where the log has no times.
     pub at_us: Option<Elapsed>,
-    /// How long before the log was read.
+    /// How long before the log was read; none for what was written later.
     pub before_us: Option<Elapsed>,
+    /// For what was written during the run: how long after the log was read first. By the log's own clock, which may stray from the
+    /// system's by some seconds, but never beyond the run.
+    #[serde(default)]
+    pub into_run_us: Option<Elapsed>,
     /// The interface.
     pub interface: String,
     /// What happened.
@@ -61,6 +65,34 @@ pub enum EventKind {
     Overheated,
 }
 
+/// What the kernel's log told while a run went on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRest {
+    /// The lines about interfaces of the link, oldest first.
+    pub events: Vec<LinkEvent>,
+    /// How long the log was followed.
+    pub followed_us: Elapsed,
+}
+
+impl LogRest {
+    /// Its newest lines, as many and as long as an honest end tells, and none from later than the run.
+    pub fn bounded(self) -> impl Iterator<Item = LinkEvent> {
+        let (older, followed) = (self.events.len().saturating_sub(MOST_EVENTS), self.followed_us);
+        self.events.into_iter().skip(older).filter(|event| event.interface.len() <= LONGEST_NAME).map(move |mut event| {
+            event.into_run_us = Some(event.into_run_us.map_or(followed, |into| into.min(followed)));
+            event.text = event.text.chars().take(LONGEST_TEXT).collect();
+            LinkEvent { before_us: None, ..event }
+        })
+    }
+}
+
+/// The last events of a log are kept; a port that breaks every second fills this in four minutes.
+pub const MOST_EVENTS: usize = 256;
+/// No line of a log is told with more characters than these.
+const LONGEST_TEXT: usize = 240;
+/// A name of more bytes is none of an interface (15).
+const LONGEST_NAME: usize = 64;
+
 impl LinkEvent {
     /// The links that went down in a list of events of one interface, with the time of each before the log was read.
     ///
@@ -105,7 +137,7 @@ mod tests {
 
     fn event(at: u64, interface: &str, kind: EventKind) -> LinkEvent {
         let at_us = Some(Elapsed(at * 1_000_000));
-        LinkEvent { at_us, before_us: None, interface: interface.into(), kind, text: String::new() }
+        LinkEvent { at_us, before_us: None, into_run_us: None, interface: interface.into(), kind, text: String::new() }
     }
 
     #[test]
@@ -121,6 +153,19 @@ mod tests {
         ];
         let breaks = |name| LinkEvent::breaks(&events, name).count();
         assert_eq!((breaks("eth0"), breaks("eth1"), breaks("eth2")), (2, 1, 0));
+    }
+
+    #[test]
+    fn a_log_without_bound_is_cut_short_and_nothing_is_of_later_than_the_run() {
+        let told = |at, into: Option<u64>| LinkEvent { into_run_us: into.map(Elapsed), ..event(at, "eth0", EventKind::Down) };
+        let mut events: Vec<LinkEvent> = (0..10_000).map(|at| told(at, Some(at))).collect();
+        events.push(LinkEvent { text: "\u{1b}[2J".repeat(9_000), ..told(1, Some(u64::MAX)) });
+        events.push(LinkEvent { before_us: Some(Elapsed(1)), ..told(2, None) });
+        events.push(LinkEvent { interface: "x".repeat(1 << 20), ..told(3, Some(1)) });
+        let kept: Vec<LinkEvent> = LogRest { events, followed_us: Elapsed(9_990) }.bounded().collect();
+        assert_eq!(kept.len(), MOST_EVENTS - 1);
+        assert!(kept.iter().all(|event| event.into_run_us.is_some_and(|into| into <= Elapsed(9_990))));
+        assert!(kept.iter().all(|event| event.before_us.is_none() && event.text.chars().count() <= LONGEST_TEXT));
     }
 
     #[test]

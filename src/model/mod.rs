@@ -14,6 +14,7 @@ pub mod link_event;
 pub mod mtu;
 pub mod nic;
 pub mod outcome;
+pub mod phase;
 pub mod plan;
 pub mod storage;
 pub mod throughput;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu::CpuWindow;
 use super::host::Role;
 use super::outcome::Outcome;
+use super::phase::PhaseCounters;
 use super::throughput::Bins;
 use crate::units::{ByteRate, ByteSize, Elapsed};
 
@@ -18,6 +19,9 @@ pub struct StorageSection {
     pub pc: Outcome<DiskResult>,
     /// The NAS's directory (`serve --dir`).
     pub nas: Outcome<DiskResult>,
+    /// What the interfaces of both ends counted while the disks were tested, and weaklink moved nothing over them; none where no disk was.
+    #[serde(default)]
+    pub counters: Option<Box<PhaseCounters>>,
 }
 
 impl StorageSection {

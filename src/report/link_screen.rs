@@ -3,6 +3,7 @@
 use super::links::{ends, grown, named};
 use super::machines::ENDS;
 use super::network::{duplex, kind, neighbour, route};
+use super::phases::broke_during;
 use super::view::{Table, Tone, View};
 use crate::model::flows::FlowSpread;
 use crate::model::link::{Bond, HostLink, Interface, InterfaceKind as Kind};
@@ -175,19 +176,19 @@ fn watched(document: &Document) -> String {
 
 /// How often which port lost its link, as the kernel's log has it.
 fn broken(document: &Document) -> String {
-    let mut counts: Vec<(String, usize)> = Vec::new();
+    let mut counts: Vec<(String, usize, String)> = Vec::new();
     for (role, link) in ends(document) {
         let events = link.events.measured().into_iter().flatten();
         for event in events.filter(|event| matches!(event.kind, EventKind::Down)) {
             let name = named(document, role, &event.interface);
-            match counts.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((name, 1)),
+            match counts.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, count, _)) => *count += 1,
+                None => counts.push((name, 1, broke_during(&link.events, &event.interface))),
             }
         }
     }
     let times = |count: usize| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let told = counts.iter().take(MOST_NAMED).map(|(name, count)| format!("{name} {}", times(*count)));
+    let told = counts.iter().take(MOST_NAMED).map(|(name, count, during)| format!("{name} {}{during}", times(*count)));
     let told = told.collect::<Vec<_>>().join(", ");
     if told.is_empty() { told } else { format!("{told}, by the kernel's log") }
 }

@@ -139,7 +139,7 @@ fn of_watched_counters_only_errors_and_drops_that_grew_are_told_and_whose() {
 }
 
 fn event(interface: &str, kind: EventKind) -> LinkEvent {
-    LinkEvent { at_us: None, before_us: None, interface: interface.into(), kind, text: String::new() }
+    LinkEvent { at_us: None, before_us: None, into_run_us: None, interface: interface.into(), kind, text: String::new() }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The links alone: what a port can do, what it negotiated, what else its driver tells, and the way of its bus.
 
 use super::machines::{ENDS, cell};
-use super::network::{is_plain, kind, source_word};
+use super::network::{is_odd, kind, source_word};
 use super::rates;
 use super::view::{Table, Tone, View};
 use crate::model::flows::FlowSpread;
@@ -306,7 +306,7 @@ pub(super) fn grown(document: &Document, watched: &Watched) -> Vec<(String, Stri
     let mut all = Vec::new();
     for (role, counted) in [(Role::Pc, &watched.pc), (Role::Nas, &watched.nas)] {
         for (name, counters) in counted.measured().into_iter().flatten() {
-            let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name));
+            let odd = counters.0.iter().filter(|(name, count)| **count > 0 && is_odd(name));
             let odd: Vec<_> = odd.take(MOST_QUEUES).map(|(name, count)| format!("{name} {count}")).collect();
             if !odd.is_empty() {
                 all.push((named(document, role, name), odd.join(", ")));

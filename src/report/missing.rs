@@ -168,6 +168,14 @@ impl Collected {
                             self.add(name == "failed", reason, path);
                         }
                         ("measured", _) if fields.len() == 1 => self.walk(inner, path),
+                        // Both ends of one phase, called like those of a pass.
+                        ("counters", None) if inner.get("nas").is_some() => {
+                            for (end, called) in [("pc", "counters_pc"), ("nas", "counters_nas")] {
+                                path.push(words(called));
+                                self.walk(inner.get(end).unwrap_or(&Value::Null), path);
+                                path.pop();
+                            }
+                        }
                         _ => {
                             path.push(words(name));
                             self.walk(inner, path);
@@ -234,6 +242,7 @@ fn words(field: &str) -> String {
         "echo" => "ICMP echo".to_owned(),
         "neighbours" => "switch".to_owned(),
         "events" => "kernel's log".to_owned(),
+        "log_followed" => "kernel's log during the run".to_owned(),
         "stack" | "lanes" | "rungs" | "ciphers" | "result" => String::new(),
         other => other.trim_end_matches("_bps").trim_end_matches("_bytes").replace('_', " "),
     }

@@ -1,7 +1,7 @@
 //! The report: a [`Document`](crate::model::Document) as text for a terminal, as markdown for a ticket, or as JSON.
 //!
 //! Pure: nothing here measures, judges, reads a file or prints. The rhythm is
-//! **document → view → writer**: `answer`, `network`, `links`, `path_mtu`, `rates`, `machines`, `series` and `missing` say once for all formats what is
+//! **document → view → writer**: `answer`, `network`, `links`, `path_mtu`, `rates`, `machines`, `phases`, `series` and `missing` say once for all formats what is
 //! told, in which order and how it is rounded (`view`); `text` and `markdown` only lay it out. `clean` takes
 //! the teeth out of foreign strings on the way from the one to the other. `read` is the way back from a file,
 //! `redact` takes out what is private before a report leaves the house.
@@ -19,6 +19,7 @@ mod missing;
 mod mtu_parts;
 mod network;
 mod path_mtu;
+mod phases;
 mod rates;
 mod rates_more;
 mod read;

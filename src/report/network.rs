@@ -261,6 +261,12 @@ pub(super) fn is_plain(name: &str) -> bool {
     !tells.iter().any(|part| name.contains(part))
 }
 
+/// Whether a counter that grew during a phase tells of trouble: a link that changed since the start of the system is no news, one that
+/// changed meanwhile is.
+pub(super) fn is_odd(name: &str) -> bool {
+    !is_plain(name) || ["carrier_", "link_down"].iter().any(|part| name.to_ascii_lowercase().contains(part))
+}
+
 fn aggregation(named: &dyn Fn(&str) -> String, name: &str, bond: &Bond, view: &mut View) {
     let aggregator = match (bond.active_aggregator, bond.active_ports) {
         (None, None) => None,
@@ -390,7 +396,7 @@ fn window_share(stats: &[TcpStats]) -> Option<String> {
 
 pub(super) fn counter_rows(step: &str, role: Role, counted: &CountersByInterface) -> Vec<Vec<String>> {
     let rows = counted.iter().filter_map(|(interface, counters)| {
-        let odd = counters.0.iter().filter(|(name, count)| **count > 0 && !is_plain(name)).take(12);
+        let odd = counters.0.iter().filter(|(name, count)| **count > 0 && is_odd(name)).take(12);
         let odd: Vec<_> = odd.map(|(name, count)| format!("{name} +{count}")).collect();
         (!odd.is_empty()).then(|| vec![step.to_owned(), format!("{} {interface}", role.title()), odd.join(", ")])
     });

@@ -5,7 +5,7 @@
 use super::clean::{ascii, clean};
 use super::render::Style;
 use super::wrap::glue;
-use super::{answer, links, machines, missing, network, path_mtu, series};
+use super::{answer, links, machines, missing, network, path_mtu, phases, series};
 use crate::model::Document;
 
 /// The most rows of one table and items of one list that are shown; the JSON holds all.
@@ -140,6 +140,7 @@ impl View {
         answer::details(document, self);
         machines::hosts(document, self);
         network::links(document, self);
+        phases::log(document, self);
         links::spreads(document, self);
         links::ports(document, self);
         path_mtu::section(document, style, self);
@@ -147,6 +148,7 @@ impl View {
         machines::storage(document, self);
         machines::copies(document, self);
         machines::about_rates(document, self);
+        phases::counters(document, self);
         series::over_time(document, self);
         machines::cpu(document, self);
         missing::section(document, self);
@@ -160,6 +162,7 @@ impl View {
         answer::details(document, self);
         path_mtu::section(document, style, self);
         network::links(document, self);
+        phases::log(document, self);
         missing::section(document, self);
         answer::run(document, self);
         answer::last_words(document, self);
@@ -180,6 +183,7 @@ impl View {
         series::over_time(document, self);
         machines::cpu(document, self);
         network::links(document, self);
+        phases::log(document, self);
         path_mtu::section(document, style, self);
         machines::hosts(document, self);
         missing::section(document, self);
@@ -199,6 +203,7 @@ impl View {
         }
         answer::details(document, self);
         network::links(document, self);
+        phases::log(document, self);
         links::spreads(document, self);
         links::ports(document, self);
         links::addresses(document, self);

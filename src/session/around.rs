@@ -1,11 +1,13 @@
 //! What a host sees around a phase: its CPU and its interfaces' counters.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cpu::Sampler;
 use crate::link::Tree;
 use crate::model::link::{Counters, CountersByInterface};
 use crate::model::outcome::Outcome;
+use crate::model::phase::PhaseCounters;
+use crate::units::Elapsed;
 use crate::wire::message::Around;
 
 /// How often the processors are looked at; five looks a second find a core that was full for a moment.
@@ -33,6 +35,12 @@ impl Bracket {
         let nothing = "this end sent nothing";
         Around { cpu, counters, spread: Outcome::skipped(nothing), flows: Outcome::skipped(nothing) }
     }
+}
+
+/// What both ends counted since `began`, as each saw it around one phase.
+pub fn counted(began: Instant, pc: &Around, nas: &Around) -> PhaseCounters {
+    let elapsed = Elapsed::from(began.elapsed());
+    PhaseCounters::new(elapsed, pc.counters.clone(), nas.counters.clone())
 }
 
 /// What grew between two snapshots of counters; failed where an interface of the first is another one or none in the second.

@@ -18,7 +18,7 @@ use tokio::time::{interval, timeout};
 
 use crate::sys::Stop;
 use crate::wire::frame::{Joiner, split};
-use crate::wire::hello::{HELLO_LEN, Hello, Kind};
+use crate::wire::hello::{HELLO_LEN, Hello, Kind, PROTOCOL, ProtocolVersion};
 use crate::wire::{PairingCode, Reply, Request};
 
 /// Handshake and cipher of the control connection.
@@ -88,6 +88,7 @@ pub struct Channel<Out, In> {
     inbox: mpsc::Receiver<In>,
     lost: Arc<Mutex<Option<String>>>,
     stop: Stop,
+    version: ProtocolVersion,
     _out: PhantomData<fn(Out)>,
 }
 
@@ -155,7 +156,7 @@ pub async fn greet(mut socket: TcpStream, code: &PairingCode, stop: Stop) -> Res
     let answer = within(read_frame(&mut socket)).await?;
     noise.read_message(&answer, &mut buffer).map_err(|_| HandshakeError::WrongCode)?;
     let transport = noise.into_stateless_transport_mode().map_err(|e| noise_fault(&e))?;
-    Ok(Channel::start(socket, transport, stop))
+    Ok(Channel { version: hello.version, ..Channel::start(socket, transport, stop) })
 }
 
 /// The agent's handshake, after the client's greeting of the control kind was read.
@@ -199,7 +200,7 @@ impl<Out: Message, In: Message> Channel<Out, In> {
             end.lose(read_all(read, transport, &incoming).await);
             drop(incoming);
         });
-        Self { outbox, inbox, lost, stop, _out: PhantomData }
+        Self { outbox, inbox, lost, stop, version: PROTOCOL, _out: PhantomData }
     }
 
     /// Sends a message; a lost peer is told by the next [`Self::receive`].
@@ -217,6 +218,11 @@ impl<Out: Message, In: Message> Channel<Out, In> {
                 Err(self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "it hung up".to_owned()))
             }
         }
+    }
+
+    /// At the client: the version of the protocol that the agent speaks; at the agent: its own.
+    pub const fn version(&self) -> ProtocolVersion {
+        self.version
     }
 
     /// The flag that is set when the peer is lost.
@@ -331,6 +337,34 @@ mod tests {
             };
             let ((), why) = tokio::join!(agent, client);
             assert_eq!(why, "it closed the connection", "round {round}");
+        }
+    }
+
+    /// The agent's side of the handshake as a build of another minor version does it.
+    async fn welcome_as(minor: u16, mut socket: TcpStream, code: &PairingCode) -> TcpStream {
+        let mut hello = [0; HELLO_LEN];
+        socket.read_exact(&mut hello).await.unwrap();
+        let mut noise = builder(code, false).unwrap();
+        let mut buffer = vec![0; 65_535];
+        let first = read_frame(&mut socket).await.unwrap();
+        noise.read_message(&first, &mut buffer).unwrap();
+        let len = noise.write_message(&[], &mut buffer).unwrap();
+        let hello = Hello { version: ProtocolVersion { minor, ..PROTOCOL }, kind: Kind::Welcome };
+        socket.write_all(&hello.encode()).await.unwrap();
+        write_frame(&mut socket, &buffer[..len]).await.unwrap();
+        socket
+    }
+
+    #[tokio::test]
+    async fn a_client_knows_the_version_of_an_older_agent() {
+        let code = PairingCode::from_random([7; 16]);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for minor in [0, 1, PROTOCOL.minor, PROTOCOL.minor + 1] {
+            let agent = async { welcome_as(minor, listener.accept().await.unwrap().0, &code).await };
+            let client = async { greet(TcpStream::connect(address).await.unwrap(), &code, Stop::new()).await.unwrap() };
+            let (_socket, channel) = tokio::join!(agent, client);
+            assert_eq!(channel.version(), ProtocolVersion { minor, ..PROTOCOL });
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use crate::link::LogFollower;
 use crate::model::copy::LaneKind;
 use crate::model::document::{Document, Hosts, Measurements, Schema, Tool};
 use crate::model::flows::FlowSpread;
@@ -27,7 +28,7 @@ use crate::session::settings::RunSettings;
 use crate::session::steps;
 use crate::sys::{Scratch, Stop};
 use crate::throughput::CAPACITY_CONGESTION;
-use crate::wire::hello::PROTOCOL;
+use crate::wire::hello::{PROTOCOL, ProtocolVersion};
 use crate::wire::message::Token;
 use crate::wire::{Reply, Request};
 
@@ -72,6 +73,8 @@ pub struct ClientSession {
     pub group: Option<steps::together::Gathered>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
+    /// The kernel's log since the link was described.
+    pub log: Option<LogFollower>,
     /// The largest segment to use, where the path carries less than the interfaces would send.
     pub mss_clamp: Option<u32>,
     /// What every pass asks of sockets and engine.
@@ -87,6 +90,7 @@ pub async fn diagnose(settings: RunSettings, events: Events) -> Result<Run, Sess
     let mut document = blank(session.plan(), started);
     events.tell(Event::Begin { expected: session.expected() });
     let ended = Box::pin(session.measure(&mut document)).await.err();
+    steps::link::end_of_log(&mut session, &mut document).await;
     session.stop.set();
     if ended.is_none() {
         let _ = session.channel.send(&Request::Bye).await;
@@ -250,6 +254,7 @@ impl ClientSession {
             untouched: Vec::new(),
             group: None,
             listening: None,
+            log: None,
             mss_clamp: None,
             options,
             step: Step::Connect,
@@ -398,6 +403,11 @@ impl ClientSession {
             Ok(reply) => Ok(reply),
             Err(how) => Err(lost(how)),
         }
+    }
+
+    /// The version of the protocol that the agent speaks.
+    pub const fn agent_version(&self) -> ProtocolVersion {
+        self.channel.version()
     }
 
     /// Asks for the right to open data connections.

@@ -13,6 +13,7 @@ use crate::session::dial::{Family, Target, plain, resolve};
 use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step};
 use crate::session::served::blocking;
+use crate::session::steps::link::{end_of_own_log, follow_log};
 use crate::units::{BitRate, ByteSize};
 
 /// What is to be measured against an iperf3 server.
@@ -69,9 +70,11 @@ async fn measure(
     events.part(Step::Link, "ports and routes", Duration::ZERO, None);
     let link = own_link(peer, settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
+    let log = link.measured().and_then(follow_log);
     document.measurements.link = Outcome::Measured(LinkSection::new(link, Outcome::skipped(NO_AGENT)));
-    let section = super::steps::iperf3::measure(settings, events, peer, &interfaces).await?;
-    document.measurements.throughput = Outcome::Measured(section);
+    let section = super::steps::iperf3::measure(settings, events, peer, &interfaces).await;
+    end_of_own_log(log, document).await;
+    document.measurements.throughput = Outcome::Measured(section?);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::session::error::SessionError;
 use crate::session::event::{Event, Events, Step};
 use crate::session::listening::Listening;
 use crate::session::served::blocking;
-use crate::session::steps::link::{LINKS_ONLY, watch_here};
+use crate::session::steps::link::{LINKS_ONLY, follow_log, rest_of_log, watch_here};
 use crate::units::{BitRate, ByteSize};
 
 /// What is to be found out about links without an agent.
@@ -73,11 +73,15 @@ async fn look(
     let link = this_end(peer, settings.stated_pc).await;
     let interfaces = link.measured().map(crate::link::host_interface_names).unwrap_or_default();
     let listening = link.measured().map(Listening::start);
+    let log = link.measured().and_then(follow_log);
     let nas = document.hosts.nas.why().unwrap_or_default().to_owned();
     let mut section = LinkSection::new(link, Outcome::skipped(nas));
     if !settings.watch.is_zero() {
         events.part(Step::Link, "watching the counters", settings.watch, None);
         section.watched = Outcome::Measured(watch_here(&interfaces, settings.watch, &interrupt).await);
+    }
+    if let Some(pc) = section.pc.measured_mut() {
+        pc.add_log(rest_of_log(log).await);
     }
     document.measurements.link = Outcome::Measured(section);
     if interrupt.is_set() {

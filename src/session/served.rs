@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::link::LogFollower;
 use crate::model::link::HostLink;
 use crate::mtu;
 use crate::session::agent::{DataSender, GREETING, Shared, lock};
@@ -61,6 +62,8 @@ pub struct AgentSession {
     pub link: Option<Arc<HostLink>>,
     /// The ear for the switch.
     pub listening: Option<Listening>,
+    /// The kernel's log since the link was described.
+    pub log: Option<LogFollower>,
     /// A phase that is being watched for the client.
     pub bracket: Option<Bracket>,
     data: mpsc::Receiver<(Token, std::net::TcpStream)>,
@@ -102,6 +105,7 @@ impl AgentSession {
             interfaces: Vec::new(),
             link: None,
             listening: None,
+            log: None,
             bracket: None,
             data,
             data_sender,
@@ -226,6 +230,7 @@ impl AgentSession {
             Request::SearchMtu { budget_us } => steps::mtu::agent(self, budget_us.into()).await,
             Request::Handshake { token } => steps::mtu::handshake_at_agent(self, token).await,
             Request::Neighbours { wait_us } => steps::link::neighbours_at_agent(self, wait_us.into()).await,
+            Request::Log => Reply::Log(steps::link::rest_of_log(self.log.take()).await),
             Request::Pass(request) => steps::throughput::agent(self, request).await,
             Request::PassBoth { upload, download } => steps::throughput::agent_both(self, upload, download).await,
             Request::UdpFlow { own_port } => steps::udp::open_at_agent(self, own_port),

@@ -1,4 +1,4 @@
-//! What the ports of one end counted during a pass, by meaning.
+//! What the ports of one end counted during a pass or another phase, by meaning.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::model::Role;
 use crate::model::counter::{CounterMeaning, Meaning, Side, Tells, explain};
 use crate::model::link::{CountersByInterface, Interface, InterfaceKind};
 use crate::model::throughput::Pass;
-use crate::units::Elapsed;
+use crate::units::{ByteSize, Elapsed};
 
 /// The most counters that a sentence names.
 const NAMED: usize = 3;
@@ -41,7 +41,8 @@ pub(super) fn watched<'a>(seen: &Seen<'a>, role: Role) -> Option<(Counted<'a>, E
     Some((of(seen, counters.measured(), role), watched.elapsed_us))
 }
 
-fn of<'a>(seen: &Seen<'a>, counters: Option<&'a CountersByInterface>, role: Role) -> Counted<'a> {
+/// What the interfaces of `role` counted, by these counters of theirs.
+pub(super) fn of<'a>(seen: &Seen<'a>, counters: Option<&'a CountersByInterface>, role: Role) -> Counted<'a> {
     let link = seen.end(role).link;
     let stack = link.map(|link| link.stack.as_slice()).unwrap_or_default();
     let stack: HashMap<&str, &Interface> = stack.iter().map(|interface| (interface.name.as_str(), interface)).collect();
@@ -79,13 +80,34 @@ impl Counted<'_> {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
+    /// The bytes that went the one way or the other at the interface that moved most of them: `rx_bytes`, `tx_bytes`.
+    pub(super) fn moved(&self, name: &str) -> u64 {
+        let all = self.interfaces.iter().flat_map(|(_, counters)| counters);
+        all.filter(|counter| counter.name == name).map(|counter| counter.grown).max().unwrap_or(0)
+    }
+
+    /// The share of the frames that arrived which this many are; none where frames were not counted.
+    pub(super) fn share_of_arrived(&self, frames: u64) -> Option<f64> {
+        (self.arrived > 0).then(|| frames as f64 / self.arrived.saturating_add(frames) as f64)
+    }
+
+    /// How much each counter of each interface grew that tells this.
+    pub(super) fn each(&self, what: impl Fn(Meaning) -> bool) -> impl Iterator<Item = ((&str, &str), u64)> {
+        self.matching(what).into_iter().map(|(name, counter)| ((name, counter.name.as_str()), counter.grown))
+    }
+
     /// Frames that came over the cable and found no room in the port: how many, and whether it was the ring that was empty; none
     /// while they are too few to matter.
     pub(super) fn overrun(&self, pass: &Pass) -> Option<Overrun> {
+        self.overrun_of(pass.bytes)
+    }
+
+    /// The same while so much payload was moved.
+    pub(super) fn overrun_of(&self, payload: ByteSize) -> Option<Overrun> {
         let is = |tells| move |meaning: Meaning| meaning.tells == tells && meaning.side == Side::Rx;
         let (ring, fifo, late) = (self.most(is(Tells::Ring)), self.most(is(Tells::Fifo)), self.most(is(Tells::HostTooSlow)));
         // Without a count of frames the payload tells how many there were at least.
-        let frames = if self.arrived > 0 { self.arrived } else { pass.bytes.0 / limits::PAYLOAD };
+        let frames = if self.arrived > 0 { self.arrived } else { payload.0 / limits::PAYLOAD };
         let lost = ring.max(fifo);
         let share = lost as f64 / frames.saturating_add(lost).max(1) as f64;
         (share >= limits::PORT_DROPS).then(|| Overrun {

@@ -16,6 +16,7 @@ mod line_rate;
 mod link_answer;
 mod load;
 mod mtu_answer;
+mod phases;
 mod rank;
 mod rates_answer;
 mod rates_asked;

@@ -58,7 +58,11 @@ pub(super) fn healthy(line_mbit: u64) -> Document {
             )),
             throughput: Outcome::Measured(ThroughputSection::new(direction(wire), direction(wire), Outcome::Measured(rtt(200)))),
             cpu: Outcome::Measured(CpuSection { pc: Outcome::Measured(host_cpu()), nas: Outcome::Measured(host_cpu()) }),
-            storage: Outcome::Measured(StorageSection { pc: Outcome::Measured(disk(fast)), nas: Outcome::Measured(disk(fast)) }),
+            storage: Outcome::Measured(StorageSection {
+                pc: Outcome::Measured(disk(fast)),
+                nas: Outcome::Measured(disk(fast)),
+                counters: None,
+            }),
             copy: Outcome::skipped("no lane was asked for"),
         },
         findings: Vec::new(),
@@ -352,6 +356,7 @@ pub(super) fn rung(direction: Direction, (from, to): (Place, Place), files: File
             cpu_pc: Outcome::Measured(cpu_window(0.3)),
             cpu_nas: Outcome::Measured(cpu_window(0.3)),
         }),
+        counters: None,
     }
 }
 
@@ -527,9 +532,15 @@ pub(super) fn mirrored(doc: &Document) -> Document {
     }
     if let Some(storage) = m.storage.measured_mut() {
         std::mem::swap(&mut storage.pc, &mut storage.nas);
+        if let Some(counted) = &mut storage.counters {
+            std::mem::swap(&mut counted.pc, &mut counted.nas);
+        }
     }
     for rung in m.copy.measured_mut().into_iter().flat_map(|copy| &mut copy.lanes).flat_map(|lane| &mut lane.rungs) {
         rung.direction = back(rung.direction);
+        if let Some(counted) = &mut rung.counters {
+            std::mem::swap(&mut counted.pc, &mut counted.nas);
+        }
         if let Some(copied) = rung.result.measured_mut() {
             std::mem::swap(&mut copied.cpu_pc, &mut copied.cpu_nas);
         }

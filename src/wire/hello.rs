@@ -17,7 +17,7 @@ const MAGIC: [u8; 8] = *b"WEAKLINK";
 pub const HELLO_LEN: usize = 16;
 
 /// The version of the control protocol. Ends with different major numbers do not understand each other.
-pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 3, minor: 1 };
+pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 3, minor: 2 };
 
 /// A version of the control protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use crate::model::cpu::{CpuWindow, HostCpu};
 use crate::model::flows::{FlowCheck, FlowSpread};
 use crate::model::host::{Direction, Host};
 use crate::model::link::{CountersByInterface, HostLink, Neighbour};
+use crate::model::link_event::LogRest;
 use crate::model::mtu::{PathMtu, TcpEnd};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Ways;
@@ -56,6 +57,8 @@ pub enum Request {
         /// How long to go on listening where a port has heard nothing yet.
         wait_us: Elapsed,
     },
+    /// What has your kernel's log told since you described your link? Only agents from protocol 3.2 on know it.
+    Log,
     /// Use the data connections with these tokens for a pass.
     Pass(PassRequest),
     /// Two passes at the same moment, each over data connections of its own.
@@ -243,6 +246,8 @@ pub enum Reply {
     Handshake(Outcome<TcpEnd>),
     /// To `Neighbours`.
     Neighbours(Outcome<Vec<Neighbour>>),
+    /// To `Log`.
+    Log(Outcome<LogRest>),
     /// To `Pass` upload.
     Received(Outcome<ReceiverEnd>, Box<Around>),
     /// To `Pass` download.

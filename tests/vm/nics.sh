@@ -79,5 +79,21 @@ cable=$!
 part throughput
 ip netns exec pc weaklink throughput 10.77.0.2 --code-file /tmp/code --upload -P 1 -t 3 --json
 say "throughput: $?"
+kill $cable
+
+# A test during which the cable comes loose again and again, of which the driver writes into the kernel's log.
+for number in 0 1; do echo says=on >/sys/kernel/debug/labnic/lab$number; done
+(
+    while :; do
+        for state in off on; do
+            echo carrier=$state >/sys/kernel/debug/labnic/lab1
+            if [ $state = off ]; then usleep 100000; else usleep 1200000; fi
+        done
+    done
+) &
+cable=$!
+part loose
+ip netns exec pc weaklink throughput 10.77.0.2 --code-file /tmp/code --upload -P 1 -t 3 --json
+say "loose: $?"
 kill $cable $agent
 exit 0

@@ -154,7 +154,7 @@ fn owner_of(name: &str, device: &str, above: &[&str]) -> Owner {
 }
 
 fn log(owners: Vec<Owner>, lines: &[&str]) -> Vec<(String, EventKind)> {
-    let mut log = Log { owners, events: VecDeque::new(), now: None };
+    let mut log = Log { owners, events: VecDeque::new(), now: None, from: None };
     for line in lines {
         log.record(line.as_bytes());
     }
@@ -220,20 +220,58 @@ fn a_line_belongs_to_the_port_that_it_is_about_and_to_no_other() {
 #[test]
 fn a_flood_of_lines_keeps_the_last_ones() {
     let lines: Vec<String> = (0..1000).map(|at| format!("[{at:5}.000000] bna: eth0 link down")).collect();
-    let mut log = Log { owners: vec![owner_of("eth0", "", &[])], events: VecDeque::new(), now: Some(Duration::from_secs(1_001)) };
+    let owners = vec![owner_of("eth0", "", &[])];
+    let mut log = Log { owners, events: VecDeque::new(), now: Some(Duration::from_secs(1_001)), from: None };
     for line in &lines {
         log.record(line.as_bytes());
     }
-    assert_eq!(log.events.len(), MOST);
+    assert_eq!(log.events.len(), MOST_EVENTS);
     let last = log.events.back().unwrap();
     assert_eq!((last.at_us, last.before_us), (Some(Elapsed(999_000_000)), Some(Elapsed(2_000_000))));
+}
+
+#[test]
+fn a_log_that_is_followed_tells_the_moment_of_each_line() {
+    let owners = vec![owner_of("eth0", "", &[])];
+    let mut log = Log { owners, events: VecDeque::new(), now: None, from: Some(Duration::from_secs(100)) };
+    for line in [
+        "[  112.500000] bna: eth0 link down",
+        "[  113.000000] bna: eth9 link down",
+        "[  115.000000] bna: eth0 link up",
+        // The log's clock strays from the system's.
+        "[   99.000000] bna: eth0 link down",
+        "[  300.000000] bna: eth0 link up",
+        "bna: eth0 link down",
+    ] {
+        log.record(line.as_bytes());
+    }
+    let rest = log.rest(Elapsed(20_000_000));
+    let into: Vec<_> = rest.events.iter().filter_map(|event| Some(event.into_run_us?.0 / 100_000)).collect();
+    assert_eq!((into, rest.followed_us), (vec![125, 150, 0, 200, 200], Elapsed(20_000_000)));
+    assert!(rest.events.iter().all(|event| event.before_us.is_none() && event.interface == "eth0"));
+}
+
+#[test]
+fn a_log_is_followed_from_its_last_line_or_the_reason_told() {
+    let stack = [Interface::unknown("nosuchport0", InterfaceKind::Physical, "not asked")];
+    match LogFollower::start(&stack, &Tree::system()).end() {
+        Outcome::Measured(rest) => assert_eq!(rest.events, []),
+        other => assert!(other.why().is_some_and(|why| why.len() > 60), "{other:?}"),
+    }
+    let log = Log { owners: Vec::new(), events: VecDeque::new(), now: None, from: None };
+    let follow = Err(io::ErrorKind::PermissionDenied.into());
+    let refused = LogFollower { log, follow, began: Instant::now() }.end();
+    assert!(
+        refused.why().is_some_and(|why| why.contains("at the end of the run") && why.contains("administrators")),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn the_own_log_is_read_or_the_reason_told() {
     let stack = [Interface::unknown("eth0", InterfaceKind::Physical, "not asked")];
     match events(&stack, &Tree::system()) {
-        Outcome::Measured(events) => assert!(events.len() <= MOST && events.iter().all(|event| event.text.len() <= 240)),
+        Outcome::Measured(events) => assert!(events.len() <= MOST_EVENTS && events.iter().all(|event| event.text.len() <= 240)),
         other => assert!(other.why().is_some_and(|why| why.len() > 30), "{other:?}"),
     }
     assert!(events(&[], &Tree::system()).why().is_some());

@@ -2,24 +2,26 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::copy::{
-    CopySpec, LaneDriver, Mounted, Progress, RawEnd, RawSpec, RungPlan, SERVER_ADDRESS, Sink, Source, receive, send,
-};
-use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneFact, LaneKind, Place, Rung};
+use crate::copy::{CopySpec, Mounted, Progress, RawEnd, RawSpec, Sink, Source, receive, send};
+use crate::model::copy::{Copied, CopySection, FileSet, Lane, LaneKind, Place, Rung};
 use crate::model::host::Direction;
-use crate::model::outcome::{Outcome, Source as Said};
-use crate::session::around::{Bracket, tree};
+use crate::model::outcome::Outcome;
+use crate::session::around::{Bracket, counted};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
-use crate::session::event::{Event, Step, Watch};
+use crate::session::event::{Step, Watch};
 use crate::session::served::{AgentSession, blocking, no_dir};
 use crate::session::steps::throughput::open;
-use crate::sys::{Scratch, Stop};
+use crate::sys::Scratch;
 use crate::units::ByteSize;
 use crate::wire::message::{Around, CopiedEnd, CopyRequest};
 use crate::wire::{Reply, Request};
+
+use self::lane::lane;
+
+mod lane;
 
 /// The longest copy that an agent agrees to.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -159,12 +161,13 @@ struct RawPlan {
 }
 
 impl RawPlan {
+    /// Its rung, where the copy did not begin or broke off before anything was counted.
     const fn rung(self, result: Outcome<Copied>) -> Rung {
         let (from, to) = match self.direction {
             Direction::Upload => (self.pc, self.nas),
             Direction::Download => (self.nas, self.pc),
         };
-        Rung { direction: self.direction, from, to, files: FileSet::Large, result }
+        Rung { direction: self.direction, from, to, files: FileSet::Large, result, counters: None }
     }
 }
 
@@ -191,16 +194,15 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         return Ok(lane);
     };
     let upload = plan(Direction::Upload, Place::Memory, most);
-    let result = raw_rung(session, upload, seed, None).await?;
-    let stored = result.measured().map(|copied| copied.bytes);
-    lane.rungs.push(upload.rung(result));
+    let rung = raw_rung(session, upload, seed, None).await?;
+    let stored = rung.result.measured().map(|copied| copied.bytes);
+    lane.rungs.push(rung);
     let download = plan(Direction::Download, Place::Memory, stored.unwrap_or(most));
     let Some(stored) = stored else {
         lane.rungs.push(download.rung(Outcome::skipped("the upload before this failed, so there is no file to read")));
         return Ok(lane);
     };
-    let result = raw_rung(session, download, seed, None).await?;
-    lane.rungs.push(download.rung(result));
+    lane.rungs.push(raw_rung(session, download, seed, None).await?);
     let Some(dir) = session.settings.pc_dir.clone() else { return Ok(lane) };
     let room = {
         let dir = dir.clone();
@@ -226,24 +228,18 @@ async fn raw(session: &mut ClientSession, seed: u64) -> Result<Lane, SessionErro
         }
     };
     let file = scratch.file("copy");
-    let result = raw_rung(session, down, seed, Some(file.clone())).await?;
-    let got = result.measured().map(|copied| copied.bytes);
-    lane.rungs.push(down.rung(result));
-    let result = match got {
+    let rung = raw_rung(session, down, seed, Some(file.clone())).await?;
+    let got = rung.result.measured().map(|copied| copied.bytes);
+    lane.rungs.push(rung);
+    lane.rungs.push(match got {
         Some(got) => raw_rung(session, RawPlan { max_bytes: got, ..up }, seed, Some(file)).await?,
-        None => Outcome::skipped("the download before this failed, so there is no file to send"),
-    };
-    lane.rungs.push(up.rung(result));
+        None => up.rung(Outcome::skipped("the download before this failed, so there is no file to send")),
+    });
     blocking(move || drop(scratch)).await;
     Ok(lane)
 }
 
-async fn raw_rung(
-    session: &mut ClientSession,
-    plan: RawPlan,
-    seed: u64,
-    file: Option<PathBuf>,
-) -> Result<Outcome<Copied>, SessionError> {
+async fn raw_rung(session: &mut ClientSession, plan: RawPlan, seed: u64, file: Option<PathBuf>) -> Result<Rung, SessionError> {
     let progress = Progress::new();
     let end = if file.is_some() { "disk" } else { "memory" };
     let what = match plan.direction {
@@ -254,10 +250,10 @@ async fn raw_rung(
     let tokens = session.tokens(1).await?;
     let connection = match open(session, &tokens, session.mss_clamp, &session.options).await.map(|mut c| c.pop()) {
         Ok(Some(connection)) => connection,
-        Ok(None) => return Ok(Outcome::failed("no data connection")),
-        Err(reason) => return Ok(Outcome::failed(reason)),
+        Ok(None) => return Ok(plan.rung(Outcome::failed("no data connection"))),
+        Err(reason) => return Ok(plan.rung(Outcome::failed(reason))),
     };
-    let budget = session.times.large;
+    let (began, budget) = (Instant::now(), session.times.large);
     let request = Request::Copy(CopyRequest {
         direction: plan.direction,
         token: tokens[0],
@@ -289,110 +285,15 @@ async fn raw_rung(
         Direction::Upload => (theirs, ours, plan.nas),
         Direction::Download => (ours, theirs, plan.pc),
     };
-    if let (Some(why), Some(_)) = (sender.why(), receiver.measured()) {
-        return Ok(Outcome::failed(why));
-    }
-    Ok(receiver.map(|end| {
-        let mut copied = end.copied(place);
-        copied.cpu_pc = around.cpu;
-        copied.cpu_nas = nas.cpu;
-        copied
-    }))
+    let counters = Some(Box::new(counted(began, &around, &nas)));
+    let result = match (sender.why(), receiver.measured()) {
+        (Some(why), Some(_)) => Outcome::failed(why),
+        _ => receiver.map(|end| Copied { cpu_pc: around.cpu, cpu_nas: nas.cpu, ..end.copied(place) }),
+    };
+    Ok(Rung { counters, ..plan.rung(result) })
 }
 
 fn watch(progress: &Progress) -> Watch {
     let progress = progress.clone();
     Arc::new(move || progress.bytes())
-}
-
-/// A lane that one end drives alone, while both watch their processors.
-async fn lane(session: &mut ClientSession, driver: Box<dyn LaneDriver>) -> Result<Lane, SessionError> {
-    let kind = driver.kind();
-    session.events.part(Step::Copy, format!("{}: connecting", kind.word()), Duration::from_secs(1), None);
-    let stop = session.stop.clone();
-    let (mut driver, opened) = blocking(move || {
-        let mut driver = driver;
-        let opened = driver.open(&stop);
-        (driver, opened)
-    })
-    .await;
-    let mut lane =
-        Lane { kind, protocol: Outcome::skipped("the lane could not be opened"), facts: Vec::new(), rungs: Vec::new() };
-    let plans = driver.rungs();
-    match opened {
-        Ok(opened) => lane.protocol = opened.protocol,
-        Err(reason) => {
-            session.events.tell(Event::Note(format!("{}: this way of copying cannot be measured: {reason}", kind.word())));
-            lane.protocol = Outcome::failed(reason.clone());
-            lane.rungs = plans.iter().map(|plan| rung(*plan, Outcome::failed(reason.clone()))).collect();
-            blocking(move || drop(driver)).await;
-            return Ok(lane);
-        }
-    }
-    for plan in plans {
-        let (result, back) = lane_rung(session, driver, plan).await?;
-        driver = back;
-        lane.rungs.push(rung(plan, result));
-    }
-    lane.facts = driver.facts();
-    let server = lane.fact(SERVER_ADDRESS).and_then(crate::link::Peer::parse);
-    if let Some(server) = server {
-        lane.facts.extend(blocking(move || way_to(server)).await);
-    }
-    blocking(move || {
-        driver.close();
-        drop(driver);
-    })
-    .await;
-    Ok(lane)
-}
-
-/// By which interface a lane's own connection goes: it may be another than that of the rest of the run.
-fn way_to(server: crate::link::Peer) -> Vec<LaneFact> {
-    let Ok(local) = crate::link::local_addr_towards(server) else { return Vec::new() };
-    let Some((interface, kind)) = crate::link::leaves_by(local, server, &tree()) else { return Vec::new() };
-    let fact = |name: &str, value: String| LaneFact { name: name.to_owned(), value, source: Said::Rtnetlink };
-    let kind = serde_json::to_value(kind).ok().and_then(|kind| Some(kind.as_str()?.to_owned()));
-    let mut facts = vec![fact("interface", interface), fact("own_address", local.to_string())];
-    facts.extend(kind.map(|kind| fact("interface_kind", kind)));
-    facts
-}
-
-const fn rung(plan: RungPlan, result: Outcome<Copied>) -> Rung {
-    Rung { direction: plan.direction, from: plan.from, to: plan.to, files: plan.files, result }
-}
-
-async fn lane_rung(
-    session: &mut ClientSession,
-    driver: Box<dyn LaneDriver>,
-    plan: RungPlan,
-) -> Result<(Outcome<Copied>, Box<dyn LaneDriver>), SessionError> {
-    let (budget, files) = match plan.files {
-        FileSet::Large => (session.times.large, "large file"),
-        FileSet::Small => (session.times.small, "small files"),
-    };
-    let progress = Progress::new();
-    let what = format!("{}, {files}, {}", driver.kind().word(), plan.direction.arrow());
-    session.events.part(Step::Copy, what, budget, Some(watch(&progress)));
-    match session.ask(Request::StartSampling).await? {
-        Reply::Sampling => {}
-        other => return Err(unexpected(&other)),
-    }
-    let (stop, interfaces): (Stop, Vec<String>) = (session.stop.clone(), session.interfaces.clone());
-    let (driver, mut result, around) = blocking(move || {
-        let mut driver = driver;
-        let bracket = Bracket::start(&interfaces);
-        let result = driver.run(&plan, budget, &stop, &progress);
-        (driver, result, bracket.finish())
-    })
-    .await;
-    let nas = match session.ask(Request::StopSampling).await? {
-        Reply::Sampled(nas) => nas,
-        other => return Err(unexpected(&other)),
-    };
-    if let Some(copied) = result.measured_mut() {
-        copied.cpu_pc = around.cpu;
-        copied.cpu_nas = nas.cpu;
-    }
-    Ok((result, driver))
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cpu::Sampler;
+use crate::link::LogFollower;
 use crate::model::cpu::CpuWindow;
 use crate::model::document::{Document, Measurements};
 use crate::model::host::Direction;
 use crate::model::link::{HostLink, LinkSection, Watched};
+use crate::model::link_event::LogRest;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
 use crate::model::throughput::{DirectionThroughput, ThroughputSection};
@@ -21,6 +23,7 @@ use crate::session::served::{AgentSession, blocking};
 use crate::session::settings::LinkWishes;
 use crate::session::steps::throughput::{PassPlan, pass};
 use crate::sys::Stop;
+use crate::wire::hello::ProtocolVersion;
 use crate::wire::message::Described;
 use crate::wire::{Reply, Request};
 
@@ -39,20 +42,40 @@ pub struct Idle {
 /// The longest look that an agent agrees to.
 const LONGEST_IDLE: Duration = Duration::from_secs(5);
 
-fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> (Outcome<HostLink>, Outcome<CpuWindow>) {
+/// Begins to follow the kernel's log where it can be read at all: else its reason is told already.
+pub fn follow_log(link: &HostLink) -> Option<LogFollower> {
+    link.events.measured().map(|_| LogFollower::start(&link.stack, &tree()))
+}
+
+/// What the log told meanwhile.
+pub async fn rest_of_log(log: Option<LogFollower>) -> Outcome<LogRest> {
+    match log {
+        Some(log) => blocking(move || log.end()).await,
+        None => Outcome::skipped("nobody followed the kernel's log"),
+    }
+}
+
+/// The link, the processors at rest, and the log, which is followed from the look at the link on: a second of rest is of the run.
+type Look = (Outcome<HostLink>, Outcome<CpuWindow>, Option<LogFollower>);
+
+fn look(local: IpAddr, peer: SocketAddr, idle: Duration) -> Look {
     if idle.is_zero() {
-        return (crate::link::collect(local, peer, &tree()), Outcome::skipped("nobody asked for the processors at rest"));
+        let link = crate::link::collect(local, peer, &tree());
+        let log = link.measured().and_then(follow_log);
+        return (link, Outcome::skipped("nobody asked for the processors at rest"), log);
     }
     let sampler = Sampler::start(Duration::from_millis(200));
     let link = crate::link::collect(local, peer, &tree());
+    let log = link.measured().and_then(follow_log);
     std::thread::sleep(idle.min(LONGEST_IDLE));
-    (link, sampler.finish())
+    (link, sampler.finish(), log)
 }
 
 /// The agent's side.
 pub async fn agent(session: &mut AgentSession, idle: Duration) -> Reply {
     let (local, peer) = (session.local.ip(), session.peer);
-    let (link, idle) = blocking(move || look(local, peer, idle)).await;
+    let (link, idle, log) = blocking(move || look(local, peer, idle)).await;
+    session.log = log;
     if let Some(link) = link.measured() {
         session.interfaces = crate::link::host_interface_names(link);
         session.link = Some(Arc::new(link.clone()));
@@ -91,8 +114,12 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
     let reply = session.ask(Request::Neighbours { wait_us: wait.into() }).await?;
     let Reply::Neighbours(theirs) = reply else { return Err(unexpected(&reply)) };
     let ours = ours.await.unwrap_or_else(|_| Outcome::failed("listening for the switch broke off"));
+    let rest = log_at_agent(session, document).await?;
     if let Some(links) = document.measurements.link.measured_mut() {
         links.hops = hops;
+        if let Some((nas, rest)) = links.nas.measured_mut().zip(rest) {
+            nas.add_log(rest);
+        }
         for (link, heard) in [(&mut links.pc, ours), (&mut links.nas, theirs)] {
             if let Some(link) = link.measured_mut() {
                 link.neighbours = heard;
@@ -100,6 +127,49 @@ pub async fn neighbours(session: &mut ClientSession, document: &mut Document) ->
         }
     }
     Ok(())
+}
+
+/// What the agent's log told while the run went on; none where it could not be read at the beginning.
+async fn log_at_agent(session: &mut ClientSession, document: &Document) -> Result<Option<Outcome<LogRest>>, SessionError> {
+    let nas = document.measurements.link.measured().and_then(|links| links.nas.measured());
+    if nas.is_none_or(|nas| nas.events.measured().is_none()) {
+        return Ok(None);
+    }
+    if let Some(reason) = too_old(session.agent_version()) {
+        return Ok(Some(Outcome::skipped(reason)));
+    }
+    match session.ask(Request::Log).await? {
+        Reply::Log(rest) => Ok(Some(rest)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// What this end's log told while the run went on, whether it came to its end or not: a run that broke off wants its reason most.
+pub async fn end_of_log(session: &mut ClientSession, document: &mut Document) {
+    end_of_own_log(session.log.take(), document).await;
+    let Some(links) = document.measurements.link.measured_mut() else { return };
+    if let Some(nas) = links.nas.measured_mut().filter(|nas| nas.log_followed.is_none()) {
+        nas.add_log(Outcome::skipped("the run ended before the NAS's log was read again"));
+    }
+}
+
+/// What this end's log told while something was measured.
+pub async fn end_of_own_log(log: Option<LogFollower>, document: &mut Document) {
+    let rest = rest_of_log(log).await;
+    let pc = document.measurements.link.measured_mut().and_then(|links| links.pc.measured_mut());
+    if let Some(pc) = pc {
+        pc.add_log(rest);
+    }
+}
+
+/// The minor version of the protocol from which on an agent follows its kernel's log.
+const LOG_SINCE: u16 = 2;
+
+/// Why an agent of this version is not asked for its log: it would not understand the question, and end the session.
+fn too_old(agent: ProtocolVersion) -> Option<&'static str> {
+    (agent.minor < LOG_SINCE).then_some(
+        "the NAS's weaklink is older and reads its kernel's log at the beginning only: install the same version at both ends",
+    )
 }
 
 /// The hops to the agent. It comes after everything else: routers that say something of each packet whose hops are used up say nothing
@@ -130,8 +200,9 @@ pub async fn client(session: &mut ClientSession, document: &mut Document) -> Res
     let ours = tokio::spawn(blocking(move || look(local, peer, idle)));
     let reply = session.ask(Request::Describe { idle_us: idle.into() }).await?;
     let Reply::Described(theirs) = reply else { return Err(unexpected(&reply)) };
-    let (mut pc, idle) =
-        ours.await.unwrap_or_else(|_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off")));
+    let broke_off = |_| (Outcome::failed("the look at the links broke off"), Outcome::failed("it broke off"), None);
+    let (mut pc, idle, log) = ours.await.unwrap_or_else(broke_off);
+    session.log = log;
     let mut nas = theirs.link;
     if let Some(link) = pc.measured_mut() {
         link.stated_speed_bps = session.settings.stated_pc;
@@ -239,4 +310,26 @@ pub async fn watch_here(interfaces: &[String], time: Duration, stop: &Stop) -> W
     }
     let pc = grown(before, crate::link::counters(interfaces, &tree()));
     Watched { elapsed_us: began.elapsed().into(), pc, nas: Outcome::skipped("no agent took part") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::hello::PROTOCOL;
+
+    #[test]
+    fn an_older_agent_is_not_asked_for_a_log_that_it_does_not_know() {
+        for minor in [0, 1] {
+            let why = too_old(ProtocolVersion { minor, ..PROTOCOL });
+            assert!(why.is_some_and(|why| why.contains("install the same version")), "{minor}");
+        }
+        for minor in [LOG_SINCE, PROTOCOL.minor, PROTOCOL.minor + 1] {
+            assert_eq!(too_old(ProtocolVersion { minor, ..PROTOCOL }), None, "{minor}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_nobody_followed_has_a_reason() {
+        assert_eq!(rest_of_log(None).await.why(), Some("nobody followed the kernel's log"));
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::model::outcome::Outcome;
 use crate::model::storage::{DiskResult, StorageSection};
-use crate::session::around::Bracket;
+use crate::session::around::{Bracket, counted};
 use crate::session::client::{ClientSession, unexpected};
 use crate::session::error::SessionError;
 use crate::session::event::{Step, Watch};
@@ -37,8 +37,24 @@ pub async fn agent(session: &mut AgentSession, each: Duration, max_bytes: ByteSi
     Reply::Disk(Box::new(Outcome::Measured(result)))
 }
 
-/// The client's side.
+/// The client's side. Both ends watch their interfaces over all of it: what is counted then is of other traffic, or of the cable itself.
 pub async fn client(session: &mut ClientSession) -> Result<StorageSection, SessionError> {
+    if !session.has_dir && session.settings.pc_dir.is_none() {
+        return disks(session).await;
+    }
+    let began = Instant::now();
+    let reply = session.ask(Request::StartSampling).await?;
+    let Reply::Sampling = reply else { return Err(unexpected(&reply)) };
+    let interfaces = session.interfaces.clone();
+    let bracket = blocking(move || Bracket::start(&interfaces)).await;
+    let section = disks(session).await?;
+    let pc = blocking(move || bracket.finish()).await;
+    let reply = session.ask(Request::StopSampling).await?;
+    let Reply::Sampled(nas) = reply else { return Err(unexpected(&reply)) };
+    Ok(StorageSection { counters: Some(Box::new(counted(began, &pc, &nas))), ..section })
+}
+
+async fn disks(session: &mut ClientSession) -> Result<StorageSection, SessionError> {
     let (each, max_bytes) = (session.times.disk, session.settings.max_data);
     let nas = if session.has_dir {
         session.events.part(Step::Storage, "the NAS's directory", each * 2, None);
@@ -61,5 +77,5 @@ pub async fn client(session: &mut ClientSession) -> Result<StorageSection, Sessi
         }
         None => Outcome::skipped("no directory of the PC was named (--pc-dir DIR), so its disk was not tested"),
     };
-    Ok(StorageSection { pc, nas })
+    Ok(StorageSection { pc, nas, counters: None })
 }

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the system call syslog has no safe interface")]
 
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
@@ -23,13 +23,41 @@ const TEXT: usize = 4 << 20;
 /// # Errors
 /// `PermissionDenied` where only administrators may read it (`kernel.dmesg_restrict`, containers), else what the system says.
 pub fn read(each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-    match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg") {
-        Ok(file) => records(file, each),
+    match open() {
+        Ok(mut file) => records(&mut file, each),
         Err(error) => lines(each).map_err(|other| if error.kind() == io::ErrorKind::NotFound { other } else { error }),
     }
 }
 
-fn records(mut file: std::fs::File, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+fn open() -> io::Result<std::fs::File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg")
+}
+
+/// The kernel's log from a moment on.
+#[derive(Debug)]
+pub struct Follow(std::fs::File);
+
+/// Begins to follow the log behind its last record.
+///
+/// # Errors
+/// As [`read`]; `NotFound` also where the log is to be had by the system call alone, which tells no place in it.
+pub fn follow() -> io::Result<Follow> {
+    let mut file = open()?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(Follow(file))
+}
+
+impl Follow {
+    /// Hands over what was written since, without waiting; of what was overwritten meanwhile, the rest.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rest(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        records(&mut self.0, each)
+    }
+}
+
+fn records(file: &mut std::fs::File, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let (began, mut record) = (Instant::now(), [0; RECORD]);
     for _ in 0..RECORDS {
         match file.read(&mut record) {
@@ -80,6 +108,20 @@ mod tests {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
         assert!(uptime().is_some_and(|time| time > Duration::ZERO));
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
+    fn what_was_written_before_is_not_followed() {
+        // Each record begins with its number, so no two are the same.
+        let mut before = std::collections::HashSet::new();
+        let read = read(&mut |record| before.extend([record.to_vec()]));
+        let (Ok(()), Ok(mut follow)) = (read, follow()) else {
+            eprintln!("SKIPPED: the kernel's log can't be read here");
+            return;
+        };
+        let result = follow.rest(&mut |record| assert!(!before.contains(record)));
+        assert!(result.is_ok(), "{result:?}");
     }
 
     #[test]

@@ -8,7 +8,33 @@ use std::time::Duration;
 /// # Errors
 /// Always `Unsupported`.
 pub fn read(_each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this system's kernel keeps no log for programs; Linux does"))
+    Err(none())
+}
+
+/// The kernel's log from a moment on.
+#[derive(Debug)]
+pub struct Follow(());
+
+/// Would follow the log; never here.
+///
+/// # Errors
+/// Always `Unsupported`.
+pub fn follow() -> io::Result<Follow> {
+    Err(none())
+}
+
+impl Follow {
+    /// Would hand over what was written since.
+    ///
+    /// # Errors
+    /// Always `Unsupported`.
+    pub fn rest(&mut self, _each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        Err(none())
+    }
+}
+
+fn none() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this system's kernel keeps no log for programs; Linux does")
 }
 
 /// How long the system runs; not told here.

@@ -2,11 +2,12 @@
 
 use super::super::counted::raw;
 use super::super::limits;
+use super::super::phases::{Phase, at_rest};
 use super::super::seen::{Seen, Way};
-use super::list::{Hit, Rule, RuleDoc};
-use crate::model::Role;
+use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::link::CountersByInterface;
 use crate::model::throughput::Pass;
+use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
 const CODE: &str = "network.busy-link";
@@ -16,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Other traffic uses the link",
         meaning: "Something else moved data over the same port during the test (a backup, a stream, another client), and both together fill the line.",
-        detected: "An interface's byte counter grew by far more than the pass itself explains (headers and segments sent again included), and both together come to what the line carries.",
+        detected: "An interface's byte counter grew by far more than the pass itself explains (headers and segments sent again included), and both together come to what the line carries. What the ports moved while the disks were tested, and nothing was sent, is told as well.",
         fix: "Stop the other traffic or measure at another time; give the heavy user a link of its own.",
     },
     check,
@@ -27,7 +28,43 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
         return Vec::new();
     }
     let ends = [Role::Pc, Role::Nas];
-    seen.ways.iter().flat_map(|way| ends.into_iter().filter_map(move |role| shared(seen, way, role))).collect()
+    let passes = seen.ways.iter().flat_map(|way| ends.into_iter().filter_map(move |role| shared(seen, way, role)));
+    let mut hits: Vec<Hit> = passes.collect();
+    let rest = at_rest(seen);
+    for role in ends {
+        let Some(told) = rest.as_ref().and_then(|phase| unasked(seen, phase, role)) else { continue };
+        if hits.iter().any(|hit| hit.place == role.into()) {
+            hits =
+                hits.into_iter().map(|hit| if hit.place == role.into() { hit.also(Some(told.clone())) } else { hit }).collect();
+        } else {
+            hits.push(Hit::new(CODE, role, Explains::Info).weight(0.6, 1).shows(told).advise(STOP));
+        }
+    }
+    hits
+}
+
+const STOP: &str = "Find what else uses this port (backup, streams, other clients), stop it, and measure again.";
+
+/// What a port moved while the disks were tested and nothing was sent, where it is much.
+fn unasked(seen: &Seen<'_>, phase: &Phase<'_>, role: Role) -> Option<String> {
+    let wire = seen.way(Direction::Upload).wire?.as_f64();
+    let counted = phase.counted(seen, role);
+    let seconds = phase.elapsed().seconds();
+    if seconds < 1.0 {
+        return None;
+    }
+    let rate = |name: &str| counted.moved(name) as f64 * 8.0 / seconds;
+    let (took, gave) = (rate("rx_bytes"), rate("tx_bytes"));
+    // Far more than the line itself is counted twice somewhere, and proves nothing.
+    let possible = took.max(gave) <= 1.3 * seen.line?.as_f64();
+    (took.max(gave) >= limits::BUSY_LINK * wire && possible).then(|| {
+        format!(
+            "While the disks were tested and weaklink sent nothing, the {}'s port received {} and sent {}.",
+            role.title(),
+            BitRate(took as u64),
+            BitRate(gave as u64)
+        )
+    })
 }
 
 /// The bytes that an end's busiest interface counted in the direction of the data.
@@ -63,6 +100,6 @@ fn shared(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
                 BitRate(others as u64)
             ))
             .shows(format!("With the {} of the test the line is full.", pass.goodput_bps))
-            .advise("Find what else uses this port (backup, streams, other clients), stop it, and measure again.")
+            .advise(STOP)
     })
 }

@@ -1,6 +1,6 @@
 //! A port that cannot send and receive at once.
 
-use super::super::counted::counted;
+use super::super::phases::everywhere;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
@@ -37,8 +37,8 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
             let fixed = port.autoneg.measured().filter(|fact| !fact.value);
             let fixed = fixed.map(|_| "Automatic negotiation is off at this port.".to_owned());
             let collisions =
-                seen.ways.iter().filter_map(|way| way.best).find_map(|pass| counted(seen, pass, role).names(collided));
-            let collisions = collisions.map(|names| format!("Collisions were counted during a pass: {names}."));
+                everywhere(seen, role).find_map(|(during, counted)| counted.names(collided).map(|names| (during, names)));
+            let collisions = collisions.map(|(during, names)| format!("Collisions were counted during {during}: {names}."));
             let assumed = |event: &&LinkEvent| event.kind == EventKind::HalfDuplexAssumed && event.interface == port.name;
             let assumed = end.events().into_iter().rev().find(assumed);
             let assumed = assumed.map(|event| format!("The kernel's log says so too: {}", event.text));

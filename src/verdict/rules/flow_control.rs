@@ -2,8 +2,10 @@
 
 use super::super::counted::counted;
 use super::super::limits;
+use super::super::phases::{SlowCopy, slow_copies};
 use super::super::seen::Seen;
-use super::list::{Hit, Rule, RuleDoc};
+use super::super::words::bytes;
+use super::list::{Explains, Hit, Rule, RuleDoc};
 use super::stalls::rhythm;
 use crate::model::counter::{Meaning, Tells};
 use crate::model::finding::Where;
@@ -16,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         code: CODE,
         title: "Pause frames throttle the sender",
         meaning: "A port asks its partner to stop sending, again and again. Nothing is lost, every drop counter stays zero, and the sender just looks slow.",
-        detected: "Pause counters that grew during a pass that stayed below the line, told apart by who sent the pauses.",
+        detected: "Pause counters that grew during a pass that stayed below the line, or during a copy that fell behind what lies below it, told apart by who sent the pauses.",
         fix: "Mend what is slow behind the port that sends pauses (host, bus, slower uplink), or turn flow control off on it and compare.",
     },
     check,
@@ -34,7 +36,19 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
         return Vec::new();
     }
-    Direction::BOTH.into_iter().filter_map(|direction| paused(seen, direction)).collect()
+    let mut hits = Vec::new();
+    for direction in Direction::BOTH {
+        let mut pass = paused(seen, direction);
+        for (told, hit) in in_copies(seen, direction) {
+            match &mut pass {
+                // The same pauses slow the pass already.
+                Some(pass) => pass.evidence.push(told),
+                None => hits.push(hit),
+            }
+        }
+        hits.extend(pass);
+    }
+    hits
 }
 
 pub(super) fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
@@ -67,6 +81,40 @@ pub(super) fn paused(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
             .noting(rhythm(pass))
             .advise("Look for what is slow behind the port that sends the pauses; turn flow control off there and compare."),
     )
+}
+
+/// Pauses during copies that fall behind, in words and as an explanation of their own.
+fn in_copies(seen: &Seen<'_>, direction: Direction) -> Vec<(String, Hit)> {
+    let (from, to) = (direction.sender(), direction.receiver());
+    let one = |copy: SlowCopy<'_>| {
+        let enough = |grown: u64| grown as f64 >= limits::PAUSE_PER_SECOND * copy.phase.elapsed().seconds().max(1.0);
+        let (at_sender, at_receiver) = (copy.phase.counted(seen, from), copy.phase.counted(seen, to));
+        let (asked, asks) = (at_sender.most(received), at_receiver.most(sent));
+        let in_brackets = |counters: Option<String>| counters.map(|names| format!(" ({names})")).unwrap_or_default();
+        let (place, told) = if enough(asks) {
+            let names = in_brackets(at_receiver.names(sent));
+            (Where::from(to), format!("The {} sent {asks} pause frames during {}{names}.", to.title(), copy.phase.words))
+        } else if enough(asked) {
+            let (names, who) = (in_brackets(at_sender.names(received)), partner(seen, from));
+            let told = format!("The {} was paused {asked} times during {}{names}, by {who}.", from.title(), copy.phase.words);
+            (Where::Path, told)
+        } else {
+            return None;
+        };
+        let step = copy.step;
+        let hit = Hit::new(CODE, place, Explains::large_files(seen, direction, step.kind))
+            .towards(direction)
+            .lane(step.kind)
+            // Whoever is too busy to take files asks for pauses as well: a full process or core explains more.
+            .weight(0.62, 1)
+            .relieved(Some(step.expected))
+            .shows(told.clone())
+            .shows(format!("It moves {}, what lies below it {}.", bytes(step.rate), bytes(step.expected)))
+            .noting(at_receiver.overrun_of(step.copied.bytes).map(|lost| lost.words(to)))
+            .advise("Look for what is slow behind the port that sends the pauses; turn flow control off there and compare.");
+        Some((told, hit))
+    };
+    slow_copies(seen, direction).into_iter().filter_map(one).collect()
 }
 
 /// Who sends pauses to a port: the device at the other end of its cable, by name where it told one.

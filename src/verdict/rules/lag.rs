@@ -4,7 +4,7 @@ use super::super::ideal;
 use super::super::limits;
 use super::super::seen::{End, Seen, Sums, Way};
 use super::lag_faults::{faults, pair};
-use super::lag_ports::{Carried, Moved, carried, even};
+use super::lag_ports::{Carried, Moved, carried, copied_alone, even};
 use super::list::{Explains, Hit, Rule, RuleDoc, elsewhere};
 use crate::model::finding::Where;
 use crate::model::flows::FlowSpread;
@@ -113,6 +113,7 @@ fn spread(seen: &Seen<'_>, way: &Way<'_>, one_link: BitRate) -> Vec<Hit> {
         .relieved(way.multi.map(|pass| pass.goodput_bps).filter(|rate| *rate > one_link).or(way.wire))
         .shows(format!("{}: one stream reaches {}, one link's worth.", way.direction.arrow(), single.goodput_bps))
         .noting(carried(seen, single, sender, Moved::Sent).filter(Carried::alone).map(|ports| ports.sentence()))
+        .noting(copied_alone(seen, way.direction, sender, Moved::Sent))
         .advise(several(seen, sender));
     one.one_flow = true;
     if let Some(multi) = way.multi.filter(|pass| !(pass.streams > 1 && at_one(pass.goodput_bps, one_link))) {

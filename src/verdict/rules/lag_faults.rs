@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::unstable::span;
+use super::unstable::when;
 use crate::model::lacp;
 use crate::model::link::{Bond, BondPort, HostLink, Neighbour};
 use crate::model::link_event::EventKind;
@@ -74,8 +74,7 @@ fn logged(bond: &Bond, link: Option<&HostLink>, silent: bool) -> Option<String> 
         EventKind::LacpMismatch => split && member(&event.interface),
         _ => false,
     })?;
-    let when = event.before_us.map(|ago| format!(", {} before the run", span(ago))).unwrap_or_default();
-    Some(format!("The kernel's log{when}: {}", event.text))
+    Some(format!("The kernel's log{}: {}", when(event), event.text))
 }
 
 fn zero(mac: &str) -> bool {

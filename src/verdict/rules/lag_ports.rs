@@ -1,10 +1,13 @@
-//! What each port of an aggregation carried during a pass, by the ports' own counters.
+//! What each port of an aggregation carried during a pass or a copy, by the ports' own counters.
 
+use super::super::counted::raw;
 use super::super::limits;
+use super::super::phases::phases;
 use super::super::seen::{End, Seen};
-use crate::model::Role;
+use crate::model::link::CountersByInterface;
 use crate::model::throughput::Pass;
-use crate::units::{BitRate, ByteSize};
+use crate::model::{Direction, Role};
+use crate::units::{BitRate, ByteSize, Elapsed};
 
 /// Fewer bytes than these are other traffic as well.
 const LEAST: u64 = 10_000_000;
@@ -48,19 +51,35 @@ pub(super) struct Carried {
 
 /// What the ports of one end's aggregation carried; none where an end has no aggregation of several ports, or counters are missing.
 pub(super) fn carried(seen: &Seen<'_>, pass: &Pass, role: Role, moved: Moved) -> Option<Carried> {
+    carried_of(seen, (raw(pass, role)?, pass.elapsed_us, pass.bytes), role, moved)
+}
+
+/// The first copy in one direction that one port of this end carried alone, in words.
+pub(super) fn copied_alone(seen: &Seen<'_>, direction: Direction, role: Role, moved: Moved) -> Option<String> {
+    let copies = phases(seen).into_iter().filter(|phase| phase.direction == Some(direction));
+    let mut alone = copies.filter_map(|phase| {
+        let ports = carried_of(seen, (phase.raw(role)?, phase.elapsed(), ByteSize(0)), role, moved)?;
+        ports.alone().then(|| format!("During {}: {}", phase.words, ports.sentence()))
+    });
+    alone.next()
+}
+
+/// The same of counters over some time in which so many bytes were moved.
+fn carried_of(
+    seen: &Seen<'_>,
+    (counters, time, payload): (&CountersByInterface, Elapsed, ByteSize),
+    role: Role,
+    moved: Moved,
+) -> Option<Carried> {
     let bond = seen.end(role).bond().filter(|bond| bond.ports.len() > 1)?;
-    let counters = match role {
-        Role::Pc => pass.counters_pc.measured(),
-        Role::Nas => pass.counters_nas.measured(),
-    }?;
-    let seconds = pass.elapsed_us.seconds();
+    let seconds = time.seconds();
     let bytes = |name: &str| Some(counters.get(name)?.get(moved.counter()).unwrap_or(0));
     let rate = |bytes: u64| BitRate(if seconds > 0.0 { (bytes as f64 * 8.0 / seconds) as u64 } else { 0 });
     let ports: Option<Vec<_>> =
         bond.ports.iter().map(|port| bytes(&port.name).map(|b| (port.name.clone(), b, rate(b)))).collect();
     let ports = ports?;
     let total = ports.iter().fold(0, |sum: u64, (_, bytes, _)| sum.saturating_add(*bytes));
-    (total >= LEAST.max(pass.bytes.0 / 2)).then_some(Carried { role, moved, ports, total })
+    (total >= LEAST.max(payload.0 / 2)).then_some(Carried { role, moved, ports, total })
 }
 
 impl Carried {

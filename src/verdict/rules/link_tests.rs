@@ -299,6 +299,7 @@ fn the_kernels_log_tells_when_a_port_left_its_aggregation() {
     let event = |interface: &str, kind| LinkEvent {
         at_us: Some(Elapsed(60_000_000)),
         before_us: Some(Elapsed(180_000_000)),
+        into_run_us: None,
         interface: interface.into(),
         kind,
         text: "bond0: (slave eth1): link status definitely down, disabling slave".into(),

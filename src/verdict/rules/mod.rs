@@ -67,6 +67,8 @@ mod mtu_tests;
 #[cfg(test)]
 mod noise_tests;
 #[cfg(test)]
+mod phase_tests;
+#[cfg(test)]
 mod rate_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 use super::super::counted::counted;
 use super::super::limits;
+use super::super::phases::everywhere;
 use super::super::seen::{Seen, Way};
 use super::list::{Explains, Hit, Rule, RuleDoc};
+use super::unstable::when;
 use crate::model::Role;
 use crate::model::counter::{Meaning, Tells};
 use crate::model::link::Interface;
@@ -61,18 +63,19 @@ fn stalled(seen: &Seen<'_>, way: &Way<'_>, role: Role) -> Option<Hit> {
     )
 }
 
-/// What counters of all passes and the kernel's log say of the bus.
+/// What counters of all passes, disk tests and copies and the kernel's log say of the bus.
 fn signs(seen: &Seen<'_>, role: Role) -> Option<String> {
     let sign = |meaning: Meaning| matches!(meaning.tells, Tells::BusSign | Tells::BusDropped | Tells::BusStalledSeconds);
-    let counters = seen.ways.iter().filter_map(|way| way.best).find_map(|pass| counted(seen, pass, role).names(sign));
-    if let Some(names) = counters {
-        return Some(format!("The card counted trouble with its bus during a pass: {names}."));
+    let counters = everywhere(seen, role).find_map(|(during, counted)| counted.names(sign).map(|names| (during, names)));
+    if let Some((during, names)) = counters {
+        return Some(format!("The card counted trouble with its bus during {during}: {names}."));
     }
     let said = |event: &&LinkEvent| {
         matches!(event.kind, EventKind::UsbSlow | EventKind::BusLimited(_) | EventKind::BusError | EventKind::Gone)
     };
     let event = seen.end(role).events().into_iter().rev().find(said)?;
-    Some(format!("The kernel's log of the {}: {}", role.title(), event.text))
+    let when = event.into_run_us.map(|_| when(event)).unwrap_or_default();
+    Some(format!("The kernel's log of the {}{when}: {}", role.title(), event.text))
 }
 
 fn bus(seen: &Seen<'_>, role: Role, port: &Interface) -> Option<Hit> {
