@@ -9,5 +9,6 @@ pub mod klog;
 pub mod net;
 pub mod packet;
 pub mod perf;
+pub(super) mod ports;
 pub mod tcp;
 pub mod udp;
