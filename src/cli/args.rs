@@ -166,7 +166,7 @@ Examples:
   weaklink mtu fe80::1%eth0 --no-agent      IPv6, link-local
 
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
-Exit codes: 0 the path is consistent, 1 a fault, 2 could not be measured, 130 interrupted.")]
+Exit codes: 0 the path is consistent, 1 a fault, 2 could not be measured or wrong use, 130 interrupted.")]
 pub struct MtuArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
@@ -215,7 +215,7 @@ With an agent the ports are loaded for a second in each direction (--no-load lea
 counted, and the spread over an aggregation shows.
 The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
-Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told, 130 interrupted.")]
+Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told or wrong use, 130 interrupted.")]
 pub struct LinkArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT; without it, all ports of this host")]
@@ -262,6 +262,7 @@ Examples:
   weaklink throughput nas.local                          both directions, 1 stream and more while the sum grows
   weaklink throughput nas.local --upload --time 30       one direction, 30 s for each pass
   weaklink throughput nas.local --streams 8 --window 4M  8 streams, socket buffers of 4 MB
+  weaklink throughput nas.local --pacing 300M            each stream paced to 300 Mbit/s by the kernel
   weaklink throughput nas.local --congestion cubic,bbr   compares two congestion controls, and measures nothing else
   weaklink throughput nas.local --udp                    searches the rate at which datagrams get lost
   weaklink throughput nas.local --udp --rate 2G          loss, jitter and reordering at one rate
@@ -270,10 +271,11 @@ Examples:
   weaklink throughput --iperf3 nas.local --udp --rate 2G datagrams to an iperf3 server: that needs a rate
 
 A pass ends when its rate is known to 1 % (95 % confidence), at the latest after 4 s; --time sets a fixed time.
+RATE is in bits a second, SIZE in bytes: K, M and G stand for thousands, millions and billions; a SIZE takes Ki, Mi and Gi too.
 The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
 Exit codes: 0 healthy, as asked or information only, 1 a finding that costs speed, 2 could not be measured or decided,
-130 interrupted.")]
+or wrong use, 130 interrupted.")]
 pub struct ThroughputArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]

@@ -144,15 +144,20 @@ fn hear_all(ports: &[&str], time: Duration, stop: &Stop) -> (Vec<Neighbour>, Vec
     };
     let hear = |port| LLDP.hear(port, &goes_on, one_less).inspect_err(|_| one_less());
     std::thread::scope(|scope| {
-        let lldp: Vec<_> = ports.iter().map(|port| (*port, scope.spawn(|| hear(port)))).collect();
+        // A system that has no more threads listens at fewer ports.
+        let builder = || std::thread::Builder::new().name("listen".into());
+        let listen = |port| builder().spawn_scoped(scope, move || hear(port)).inspect_err(|_| one_less());
+        let lldp: Vec<_> = ports.iter().map(|port| (*port, listen(*port))).collect();
         let others = ports.iter().flat_map(|port| [(port, &CDP), (port, &LACP)]);
-        let others: Vec<_> = others.map(|(port, protocol)| scope.spawn(|| protocol.hear(port, &goes_on, || {}))).collect();
+        let others: Vec<_> = others
+            .filter_map(|(port, protocol)| builder().spawn_scoped(scope, || protocol.hear(port, &goes_on, || {})).ok())
+            .collect();
         let (mut all, mut troubles) = (Vec::new(), Vec::new());
         for (port, thread) in lldp {
-            match thread.join() {
-                Ok(Ok(mut heard)) => all.append(&mut heard),
-                Ok(Err(error)) => troubles.push((port.to_owned(), error)),
-                Err(_) => troubles.push((port.to_owned(), io::Error::other("the listening thread broke down"))),
+            match thread.map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(Ok(mut heard))) => all.append(&mut heard),
+                Ok(Ok(Err(error))) | Err(error) => troubles.push((port.to_owned(), error)),
+                Ok(Err(_)) => troubles.push((port.to_owned(), io::Error::other("the listening thread broke down"))),
             }
         }
         all.extend(others.into_iter().filter_map(|thread| thread.join().ok()?.ok()).flatten());

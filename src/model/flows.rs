@@ -9,6 +9,9 @@ use super::outcome::Outcome;
 /// Why no flow has a port of its own where nothing is aggregated.
 pub const NOT_AGGREGATED: &str = "nothing is aggregated on this end's way";
 
+/// The reason for no flows of a test with an iperf3 server, whose connections are not ours to choose.
+pub const FORETOLD_WITH_AGENT: &str = "which port of an aggregation a flow takes is foretold with an agent at the other end only";
+
 /// The spread of flows over the ports of one end's aggregation; each end hashes only what it sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSpread {

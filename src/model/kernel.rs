@@ -88,7 +88,7 @@ pub struct MethodTrial {
     pub rate_bps: BitRate,
     /// Seconds of processor time of this thread for each gigabyte (10⁹ bytes).
     pub cpu_s_per_gb: f64,
-    /// Why it was not used, where it did not work at all.
+    /// Why it was not used, where it did not work at all, or not for all streams.
     #[serde(default)]
     pub refused: Option<String>,
 }

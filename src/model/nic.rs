@@ -17,6 +17,9 @@ pub struct Nic {
     /// Why the list of modes leaves out what the hardware can do; none where nothing speaks against the list.
     #[serde(default)]
     pub modes_doubt: Option<String>,
+    /// What the chip can do by its number on its bus, where weaklink knows it; its driver may list less.
+    #[serde(default)]
+    pub chip_bps: Option<BitRate>,
     /// The kind of connector.
     pub port: Outcome<Fact<PortKind>>,
     /// Which way the pairs are crossed; twisted pair only.
@@ -60,6 +63,7 @@ impl Nic {
             mac: Outcome::skipped(reason),
             mode_names: Outcome::skipped(reason),
             modes_doubt: None,
+            chip_bps: None,
             port: Outcome::skipped(reason),
             mdi: Outcome::skipped(reason),
             no_link_because: Outcome::skipped(reason),

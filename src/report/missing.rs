@@ -6,15 +6,16 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::alike;
 use super::view::{Item, Tone, View};
 use crate::model::Document;
-use crate::model::flows::NOT_AGGREGATED;
+use crate::model::flows::{FORETOLD_WITH_AGENT, NOT_AGGREGATED};
 use crate::model::mtu::needless;
 use crate::model::plan::Scope;
 use crate::model::throughput::PACED;
 
 /// The kinds of places that are named for one reason; the rest is counted.
-const MAX_PLACES: usize = 8;
+pub(super) const MAX_PLACES: usize = 8;
 /// The kinds of places that are told apart at all.
 const MAX_GROUPS: usize = 64;
 
@@ -29,12 +30,13 @@ const NOT_ASKED: [(&str, &str); 4] = [
 ];
 
 /// How the reasons begin that only say that an option was not used, or what no port ever tells: no news in a list.
-const NOT_USED: [&str; 17] = [
+const NOT_USED: [&str; 18] = [
     "a port does not tell of a downshift itself",
     "no agent answered, so the hops",
     "there is a link",
     "not asked for",
     NOT_AGGREGATED,
+    FORETOLD_WITH_AGENT,
     "this end sent nothing",
     "--together was asked for: each PC alone, then all at once",
     "nothing was asked for",
@@ -52,18 +54,16 @@ const NOT_USED: [&str; 17] = [
 /// How the reasons begin why there is nothing of another end, where nobody asked for one.
 const NO_OTHER_END: [&str; 2] = ["no host was named", "no agent took part"];
 
-/// How the reason of a driver that is silent about something is made: whose driver, and about what.
-const SILENT: (&str, &str) = ("the driver of ", " does not tell its ");
-
 /// The kinds of interfaces without a plug, and what only a port with one can tell: its absence is no news.
 const NO_PLUG: [&str; 9] = ["virtual_machine", "veth", "bridge", "loopback", "bond", "team", "vlan", "macvlan", "tunnel"];
 const PORT_ONLY: [&str; 2] = ["nic", "bus"];
 
 /// A reason and the places where it holds.
-struct Missing {
-    failed: bool,
-    reason: String,
-    places: Vec<Vec<String>>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) failed: bool,
+    pub(super) reason: String,
+    pub(super) places: Vec<Vec<String>>,
 }
 
 /// The section; nothing when all was measured.
@@ -83,8 +83,9 @@ pub(super) fn section(document: &Document, view: &mut View) {
             "this host".clone_into(part);
         }
     }
-    found.merge_drivers();
+    alike::merge_drivers(&mut found.all);
     found.all.retain(|missing| !is_quiet(&missing.reason));
+    alike::merge_ports(&mut found.all);
     if found.all.is_empty() {
         return;
     }
@@ -148,29 +149,6 @@ fn places(all: &[Vec<String>]) -> String {
     told.join("; ")
 }
 
-/// Drivers that are silent about the same.
-struct Silent {
-    names: Vec<String>,
-    ports: Vec<Vec<String>>,
-    about: Vec<String>,
-}
-
-impl Silent {
-    fn told(self) -> Missing {
-        let about = self.about.join(", ");
-        let reason = match self.names.as_slice() {
-            [one] => format!("{}{one}{}{about}", SILENT.0, SILENT.1),
-            many => {
-                let more = many.len().saturating_sub(MAX_PLACES);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                let named = many.iter().take(MAX_PLACES).cloned().collect::<Vec<_>>().join(", ");
-                format!("the drivers of {named}{more} do not tell their {about}")
-            }
-        };
-        Missing { failed: false, reason, places: self.ports }
-    }
-}
-
 /// Reasons in the order in which they were met, each once.
 #[derive(Default)]
 struct Collected {
@@ -209,43 +187,6 @@ impl Collected {
             }
             _ => {}
         }
-    }
-
-    /// What one driver is silent about becomes one line, and drivers that are silent about the same share it.
-    fn merge_drivers(&mut self) {
-        let mut silent: Vec<Silent> = Vec::new();
-        let mut at = None;
-        for missing in std::mem::take(&mut self.all) {
-            let told = missing.reason.strip_prefix(SILENT.0).and_then(|rest| rest.split_once(SILENT.1));
-            let Some((name, what)) = told.filter(|_| !missing.failed) else {
-                self.all.push(missing);
-                continue;
-            };
-            at.get_or_insert(self.all.len());
-            let (name, what) = (name.to_owned(), what.to_owned());
-            let ports = missing.places.iter().map(|place| {
-                let end = place.iter().position(|part| *part == name).map_or(place.len(), |at| at + 1);
-                place.iter().take(end).cloned().collect::<Vec<_>>()
-            });
-            for port in ports {
-                match silent.iter_mut().find(|known| known.ports == [port.clone()]) {
-                    Some(known) => known.about.push(what.clone()),
-                    None => silent.push(Silent { names: vec![name.clone()], ports: vec![port], about: vec![what.clone()] }),
-                }
-            }
-        }
-        let mut merged: Vec<Silent> = Vec::new();
-        for mut one in silent {
-            match merged.iter_mut().find(|known| known.about == one.about) {
-                Some(known) => {
-                    known.ports.append(&mut one.ports);
-                    known.names.extend(one.names.into_iter().filter(|name| !known.names.contains(name)).collect::<Vec<_>>());
-                }
-                None => merged.push(one),
-            }
-        }
-        let at = at.unwrap_or_default();
-        self.all.splice(at..at, merged.into_iter().map(Silent::told));
     }
 
     fn add(&mut self, failed: bool, reason: &str, path: &[String]) {
@@ -352,7 +293,8 @@ mod tests {
         found.walk(&json!({"before": {"skipped": {"reason": "no time was left"}}}), &mut Vec::new());
         found.walk(&links, &mut Vec::new());
         found.walk(&json!({"odd": {"failed": {"reason": "the driver of eth0 does not tell its mind"}}}), &mut Vec::new());
-        found.merge_drivers();
+        alike::merge_drivers(&mut found.all);
+        alike::merge_ports(&mut found.all);
         let line = |reason: &str, places: &str| (reason.to_owned(), places.to_owned());
         assert_eq!(
             told(&found),

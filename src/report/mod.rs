@@ -6,6 +6,7 @@
 //! the teeth out of foreign strings on the way from the one to the other. `read` is the way back from a file,
 //! `redact` takes out what is private before a report leaves the house.
 
+mod alike;
 mod answer;
 mod clean;
 mod json;

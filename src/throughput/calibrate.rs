@@ -253,6 +253,8 @@ fn judge(trials: &[Trial], tolerance: f64) -> usize {
 pub(super) struct Choice {
     way: AtomicU8,
     trials: OnceLock<Vec<MethodTrial>>,
+    /// The way that some stream could not use after the trial, and why.
+    given_up: OnceLock<(usize, String)>,
 }
 
 impl Choice {
@@ -276,9 +278,24 @@ impl Choice {
         self.trials.get().is_some()
     }
 
-    /// What was found.
+    /// A stream could not use the way that the trial chose: all go back to the first. The first word counts.
+    pub(super) fn give_up(&self, why: &str) {
+        let way = self.way();
+        if way != 0 {
+            let _ = self.given_up.set((way, why.to_owned()));
+            self.set(0);
+        }
+    }
+
+    /// What was found; a way that was given up afterwards is refused.
     pub(super) fn trials(&self) -> Vec<MethodTrial> {
-        self.trials.get().cloned().unwrap_or_default()
+        let mut trials = self.trials.get().cloned().unwrap_or_default();
+        if let Some((way, why)) = self.given_up.get()
+            && let Some(trial) = trials.get_mut(*way)
+        {
+            trial.refused = Some(why.clone());
+        }
+        trials
     }
 }
 
@@ -364,6 +381,20 @@ mod tests {
             .map(|t| (t.method, t.rate_bps.0 / 1_000_000, (t.cpu_s_per_gb * 100.0).round() as i64, t.refused.is_some()))
             .collect();
         assert_eq!(told, [("a".into(), 900, 30, false), ("b".into(), 930, 20, false), ("c".into(), 0, 0, true)]);
+    }
+
+    #[test]
+    fn a_way_that_another_stream_cannot_use_is_given_up_by_all_and_the_result_says_why() {
+        let trial = |method: &str| MethodTrial { method: method.into(), rate_bps: BitRate(1), cpu_s_per_gb: 0.1, refused: None };
+        let choice = Choice::default();
+        choice.set(1);
+        choice.tell(vec![trial("a"), trial("b")]);
+        assert!(choice.is_settled() && choice.trials().iter().all(|trial| trial.refused.is_none()));
+        choice.give_up("no pipe for the second stream");
+        // What a third one meets while all go back is no news.
+        choice.give_up("no pipe for the third stream");
+        let refused: Vec<_> = choice.trials().into_iter().map(|trial| trial.refused).collect();
+        assert_eq!((choice.way(), refused), (0, vec![None, Some("no pipe for the second stream".to_owned())]));
     }
 
     #[test]

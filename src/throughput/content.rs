@@ -244,7 +244,7 @@ impl Giver<'_> {
         match self.calibration.as_mut().map(|engine| engine.refuse(now, why)) {
             Some(step) => self.follow(step),
             // One that only follows leaves the decision to the one that tries.
-            None if self.content.choice.is_settled() => self.content.choice.set(0),
+            None if self.content.choice.is_settled() => self.content.choice.give_up(why),
             None => {}
         }
         Err(io::ErrorKind::Interrupted.into())

@@ -55,9 +55,13 @@ pub fn serve(args: &ServeArgs) -> Exit {
         let address = agent.address();
         let port = if address.port() == DEFAULT_PORT { String::new() } else { format!(":{}", address.port()) };
         print("On the PC, type:\n");
-        for host in addresses(address.ip()) {
-            let host = if host.is_ipv6() && !port.is_empty() { format!("[{host}]") } else { host.to_string() };
+        let hosts = names_of_this_host(address.ip());
+        for host in &hosts {
+            let host = if host.contains(':') && !port.is_empty() { format!("[{host}]") } else { host.clone() };
             print(&format!("  weaklink run {host}{port}\n"));
+        }
+        if hosts.iter().any(|host| host.ends_with(ONE_CABLE)) {
+            print("  with the name or number of the PC's own network interface in place of INTERFACE.\n");
         }
         print("or, in place of run: throughput (raw rates alone), mtu (the path MTU alone), link (ports and cables alone).\n");
         print(&format!("Pairing code: {code}\n"));
@@ -138,6 +142,9 @@ impl Log {
     }
 }
 
+/// What stands behind an address that means something on one cable only.
+const ONE_CABLE: &str = "%INTERFACE";
+
 /// Lines that may wait to be printed.
 const LINES: usize = 64;
 
@@ -162,23 +169,48 @@ fn tell(line: Line) {
     }
 }
 
-/// The addresses under which a PC may reach us, those of the local network first.
-fn addresses(bound: IpAddr) -> Vec<IpAddr> {
+/// How a PC may write this host's name: its addresses, those of the local network first.
+///
+/// Addresses of one cable alone stand there where there are no others; those of IPv6 want the PC's interface behind them.
+fn names_of_this_host(bound: IpAddr) -> Vec<String> {
     if !bound.is_unspecified() {
-        return vec![bound];
+        return vec![bound.to_string()];
     }
-    let mut found: Vec<IpAddr> = if_addrs::get_if_addrs()
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|interface| !interface.is_loopback())
-        .map(|interface| interface.ip())
-        .filter(|address| match address {
-            IpAddr::V4(v4) => !v4.is_link_local(),
-            IpAddr::V6(v6) => !v6.is_unicast_link_local(),
-        })
-        .collect();
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    names(all.iter().filter(|it| !it.is_loopback()).map(if_addrs::Interface::ip).collect())
+}
+
+fn names(mut found: Vec<IpAddr>) -> Vec<String> {
+    let of_one_cable = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    if !found.iter().all(of_one_cable) {
+        found.retain(|address| !of_one_cable(address));
+    }
     found.sort_by_key(|address| (address.is_ipv6(), *address));
     found.dedup();
     found.truncate(6);
-    if found.is_empty() { vec![IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)] } else { found }
+    if found.is_empty() {
+        return vec![std::net::Ipv4Addr::LOCALHOST.to_string()];
+    }
+    let scope = |address: &IpAddr| if address.is_ipv6() && of_one_cable(address) { ONE_CABLE } else { "" };
+    found.iter().map(|address| format!("{address}{}", scope(address))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pc_types_is_an_address_of_the_network_or_else_one_of_the_cable_with_its_interface() {
+        for (addresses, told) in [
+            (vec!["192.0.2.1", "169.254.1.1", "2001:db8::1", "fe80::1", "192.0.2.1"], vec!["192.0.2.1", "2001:db8::1"]),
+            (vec!["fe80::1", "fe80::1"], vec!["fe80::1%INTERFACE"]),
+            (vec!["fe80::1", "169.254.1.1"], vec!["169.254.1.1", "fe80::1%INTERFACE"]),
+            (vec![], vec!["127.0.0.1"]),
+        ] {
+            assert_eq!(names(addresses.iter().map(|it| it.parse().unwrap()).collect()), told, "{addresses:?}");
+        }
+    }
 }

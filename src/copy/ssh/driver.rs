@@ -78,11 +78,6 @@ impl Ssh {
         self.link.as_ref()?.main.pid()
     }
 
-    /// The address that `ssh` connected to, for a look at its route; none behind a proxy.
-    pub fn peer(&self) -> Option<std::net::IpAddr> {
-        self.link.as_ref()?.main.trace().peer
-    }
-
     async fn connect(&mut self, stop: &Stop) -> Result<Link, String> {
         let main = Connection::open(&self.target, &self.options, stop).await?;
         let mut link = Link { main, syncer: None, scratch: None };
@@ -320,10 +315,10 @@ impl LaneDriver for Ssh {
     fn facts(&self) -> Vec<LaneFact> {
         let told = self.link.as_ref().map(|link| {
             let trace = link.main.trace();
-            (trace.facts(), trace.peer)
+            (trace.facts(), trace.server())
         });
         let (negotiated, peer) = told.unwrap_or_default();
-        let server = peer.map(|peer| fact(SERVER_ADDRESS, peer.to_string(), Source::Program));
+        let server = peer.map(|peer| fact(SERVER_ADDRESS, peer, Source::Program));
         negotiated.into_iter().chain(self.facts.iter().cloned()).chain(server).collect()
     }
 

@@ -23,6 +23,8 @@ pub struct Trace {
     pub login: Option<String>,
     /// The address that was connected to, unless a proxy did it. Not among the facts: the report has the addresses of both hosts elsewhere.
     pub peer: Option<IpAddr>,
+    /// The own interface behind an address that means something on one cable only, by name or number.
+    pub scope: Option<String>,
     /// Whether a proxy or a jump host stands between.
     pub proxy: bool,
     /// What is for people: everything but debug lines, the last few.
@@ -83,14 +85,27 @@ impl Trace {
             self.login = method.split_once(')').map(|(method, _)| method.to_owned());
         } else if line.starts_with("Executing proxy command") || line.starts_with("Setting implicit ProxyCommand") {
             self.proxy = true;
-            self.peer = None;
+            (self.peer, self.scope) = (None, None);
         } else if let Some(to) = line.strip_prefix("Connecting to ")
             && !self.proxy
         {
             // `NAME [ADDRESS] port N.`; the last of several addresses is the one that answered.
             let address = to.rsplit_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            self.peer = address.and_then(|(address, _)| address.split('%').next()?.parse().ok());
+            let (address, scope) = address.map_or(("", None), |(address, _)| match address.split_once('%') {
+                Some((address, scope)) => (address, Some(scope)),
+                None => (address, None),
+            });
+            self.peer = address.parse().ok();
+            // Interfaces have names of 15 letters and figures at most.
+            let is_name = |scope: &&str| !scope.is_empty() && scope.len() <= 15 && scope.bytes().all(|b| b.is_ascii_graphic());
+            self.scope = scope.filter(is_name).map(str::to_owned);
         }
+    }
+
+    /// The address that was connected to, with the interface behind it where it needs one.
+    pub fn server(&self) -> Option<String> {
+        let peer = self.peer?;
+        Some(self.scope.as_ref().map_or_else(|| peer.to_string(), |scope| format!("{peer}%{scope}")))
     }
 
     /// The facts that are known by now.
@@ -243,6 +258,21 @@ mod tests {
         assert!(trace.facts().iter().any(|fact| fact.name == "proxy"));
         let jump = "debug1: Setting implicit ProxyCommand from ProxyJump: ssh -W x jump\ndebug1: Connecting to jump [192.0.2.9] port 22.\n";
         assert_eq!(read(jump).peer, None);
+    }
+
+    #[test]
+    fn the_servers_address_keeps_its_interface() {
+        let long = "x".repeat(40);
+        for (address, told) in [
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("fe80::1%eth0", Some("fe80::1%eth0")),
+            ("fe80::1%", Some("fe80::1")),
+            (&format!("fe80::1%{long}"), Some("fe80::1")),
+            ("nas", None),
+        ] {
+            let read = read(&format!("debug1: Connecting to nas [{address}] port 22.\n"));
+            assert_eq!(read.server().as_deref(), told, "{address}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(in crate::link) fn collect(around: &Around<'_>, port: &Port, link: &Link) ->
         mac: gather.mac(),
         mode_names: gather.mode_names(),
         modes_doubt: gather.modes_doubt(),
+        chip_bps: gather.chip().map(|chip| chip.most),
         port: gather.connector(),
         mdi: gather.mdi(),
         no_link_because,
@@ -79,6 +80,13 @@ pub(in crate::link) fn collect(around: &Around<'_>, port: &Port, link: &Link) ->
         bus_address: gather.bus_address(&driver),
         tx_queues: gather.tx_queues(),
     }))
+}
+
+/// A chip that weaklink knows.
+struct Chip {
+    /// Vendor and device, as `lspci` and `lsusb` write them.
+    number: String,
+    most: BitRate,
 }
 
 struct Gather<'a> {
@@ -124,22 +132,24 @@ impl Gather<'_> {
         }
     }
 
+    /// The chip by its number, where that number is known.
+    fn chip(&self) -> Option<Chip> {
+        let read = |file: &str| self.path(file).ok().and_then(|path| self.around.tree.read(&path).ok());
+        let pci = || Some((hardware::Bus::Pci, read("device/vendor")?, read("device/device")?));
+        let usb = || Some((hardware::Bus::Usb, read("device/../idVendor")?, read("device/../idProduct")?));
+        let (bus, vendor, device) = pci().or_else(usb)?;
+        let most = hardware::most(bus, &vendor, &device)?;
+        let number = |text: &str| text.trim_start_matches("0x").to_owned();
+        Some(Chip { number: format!("{}:{}", number(&vendor), number(&device)), most })
+    }
+
     /// What speaks against the list of modes: the chip's number, or the age of the question.
     fn modes_doubt(&self) -> Option<String> {
         let link = &self.link.as_ref().ok()?.value;
         let listed = link.modes.supported_bps.last().copied()?;
-        let read = |file: &str| self.path(file).ok().and_then(|path| self.around.tree.read(&path).ok());
-        let pci = || Some((hardware::Bus::Pci, read("device/vendor")?, read("device/device")?));
-        let usb = || Some((hardware::Bus::Usb, read("device/../idVendor")?, read("device/../idProduct")?));
-        let chip = pci().or_else(usb);
-        let most = chip.as_ref().and_then(|(bus, vendor, device)| hardware::most(*bus, vendor, device));
-        if let (Some((_, vendor, device)), Some(most)) = (chip, most) {
-            let number = |text: &str| text.trim_start_matches("0x").to_owned();
+        if let Some(Chip { number, most }) = self.chip() {
             return (listed < most).then(|| {
-                let (vendor, device) = (number(&vendor), number(&device));
-                format!(
-                    "the chip ({vendor}:{device}) can do {most}, but its driver lists no more than {listed}: a newer driver may"
-                )
+                format!("the chip ({number}) can do {most}, but its driver lists no more than {listed}: a newer driver may")
             });
         }
         // Below 10G only: a card of 10G and more says so in the old list too.

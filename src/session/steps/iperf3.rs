@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::iperf3::client::{ClientError, Test, TestResult, UdpTest, Ways, datagrams, passes, run};
+use crate::model::flows::FORETOLD_WITH_AGENT;
 use crate::model::host::Direction;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{ThroughputPlan, UdpPlan};
@@ -247,6 +248,7 @@ fn attach(pass: Outcome<Pass>, around: &Around) -> Outcome<Pass> {
         cpu_pc: around.cpu.clone(),
         counters_pc: around.counters.clone(),
         loaded_rtt: Outcome::skipped(NO_ECHO),
+        flows: Outcome::skipped(FORETOLD_WITH_AGENT),
         ..pass
     })
 }
@@ -328,6 +330,7 @@ mod tests {
         };
         let pass = attach(Outcome::Measured(Pass::blank(4)), &around);
         let pass = pass.measured().unwrap();
+        assert_eq!(pass.flows, Outcome::skipped(FORETOLD_WITH_AGENT));
         assert_eq!((pass.cpu_pc.why(), pass.loaded_rtt.why()), (Some("no /proc"), Some(NO_ECHO)));
         assert!(pass.counters_pc.measured().is_some() && pass.cpu_nas.measured().is_none());
         assert_eq!(attach(Outcome::failed("it left"), &around).why(), Some("it left"));

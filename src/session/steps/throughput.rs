@@ -60,15 +60,25 @@ pub async fn agent_both(session: &mut AgentSession, upload: PassRequest, downloa
     blocking(move || {
         let spread = foretold(link.as_deref(), Direction::Download, &outgoing);
         let bracket = Bracket::start(&interfaces);
-        let (taken, given) = std::thread::scope(|scope| {
-            let taking = scope.spawn(|| take_in(incoming, upload, &stop));
-            let given = give_out(outgoing, download, &stop);
-            (taking.join().unwrap_or_else(|_| Outcome::failed("the receiving end broke off")), given)
-        });
+        let (taken, given) =
+            beside(|| take_in(incoming, upload, &stop), || give_out(outgoing, download, &stop), "the receiving end");
         let around = held(spread, &given, bracket.finish());
         Reply::Both(Box::new((taken, given)), Box::new(around))
     })
     .await
+}
+
+/// Two halves of one phase at the same moment, the first in a thread of its own; `what` names it where it comes to grief.
+fn beside<A: Send, B>(one: impl FnOnce() -> Outcome<A> + Send, other: impl FnOnce() -> B, what: &str) -> (Outcome<A>, B) {
+    std::thread::scope(|scope| {
+        let one = std::thread::Builder::new().name("beside".into()).spawn_scoped(scope, one);
+        let other = other();
+        let one = match one {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Outcome::failed(format!("{what} broke off"))),
+            Err(error) => Outcome::failed(format!("{what} could not start a thread: {error}")),
+        };
+        (one, other)
+    })
 }
 
 /// Which port each connection leaves by at its sender.
@@ -348,11 +358,11 @@ pub(super) async fn pass_both(session: &mut ClientSession, plans: [PassPlan; 2])
         tokio::spawn(blocking(move || {
             let spread = foretell(link.as_deref(), up.direction.word(), &outgoing);
             let bracket = Bracket::start(&interfaces);
-            let (sender, receiver) = std::thread::scope(|scope| {
-                let sending = scope.spawn(|| our_sender(up, outgoing, &stop, &Progress::default()));
-                let receiver = our_receiver(down, incoming, &stop, &progress);
-                (sending.join().unwrap_or_else(|_| Outcome::failed("our sending end broke off")), receiver)
-            });
+            let (sender, receiver) = beside(
+                || our_sender(up, outgoing, &stop, &Progress::default()),
+                || our_receiver(down, incoming, &stop, &progress),
+                "our sending end",
+            );
             let around = held(spread, &sender, bracket.finish());
             (sender, receiver, around)
         }))

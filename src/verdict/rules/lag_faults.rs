@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::super::line_rate::left_out;
+use super::unstable::span;
 use crate::model::lacp;
 use crate::model::link::{Bond, BondPort, HostLink, Neighbour};
+use crate::model::link_event::EventKind;
 
 /// What was heard at the ports of an aggregation.
 fn heard<'a>(bond: &Bond, link: Option<&'a HostLink>) -> Vec<&'a Neighbour> {
@@ -56,7 +58,26 @@ pub(super) fn faults(bond: &Bond, link: Option<&HostLink>) -> Vec<String> {
         }
     }
     faults.extend(neighbours.iter().filter_map(|heard| switch_side(bond, silent, heard)));
+    if !faults.is_empty() {
+        faults.extend(logged(bond, link, silent));
+    }
     faults
+}
+
+/// What the kernel's log said last of a fault that still stands, and when.
+fn logged(bond: &Bond, link: Option<&HostLink>, silent: bool) -> Option<String> {
+    let split = bond.ports.iter().filter_map(|port| port.aggregator).collect::<BTreeSet<_>>().len() > 1;
+    let down = |name: &str| bond.ports.iter().any(|port| port.name == name && port.up == Some(false));
+    let member = |name: &str| bond.ports.iter().any(|port| port.name == name);
+    let events = link?.events.measured()?;
+    let event = events.iter().rev().find(|event| match event.kind {
+        EventKind::NoLacpPartner => silent,
+        EventKind::BondPortDown => down(&event.interface),
+        EventKind::LacpMismatch => split && member(&event.interface),
+        _ => false,
+    })?;
+    let when = event.before_us.map(|ago| format!(", {} before the run", span(ago))).unwrap_or_default();
+    Some(format!("The kernel's log{when}: {}", event.text))
 }
 
 fn zero(mac: &str) -> bool {

@@ -6,6 +6,8 @@ use crate::model::copy::LaneKind;
 use crate::model::document::Measurements;
 use crate::model::finding::{Severity, Status};
 use crate::model::link::{Duplex, HostAddress, InterfaceKind, Watched};
+use crate::model::link_event::{EventKind, LinkEvent};
+use crate::model::nic::Nic;
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::model::plan::Scope;
 use crate::model::{Direction, Document, Role};
@@ -271,6 +273,48 @@ fn a_slow_port_of_an_aggregation_costs_what_it_lacks() {
     doc.link(Nas).stack[2].modes = interface("x", InterfaceKind::Physical, 1_000).modes;
     let verdict = judge(&doc).verdict;
     assert_eq!(verdict.code.to_string(), "network.link-below-capability", "{}", verdict.sentence);
+}
+
+#[test]
+fn a_chip_that_its_driver_holds_back_names_the_side_that_is_known() {
+    for (name, speed, listed, partner, chip, told) in [
+        ("nobody knows the partner", 1_000, 1_000, None, 5_000, Some("what the partner offers is not known")),
+        ("the partner offers more", 1_000, 1_000, Some(5_000), 5_000, Some("the partner offers 5 Gbit/s")),
+        ("the partner offers no more", 1_000, 1_000, Some(1_000), 5_000, Some("offers at most 1 Gbit/s")),
+        ("it runs faster than its driver's list", 5_000, 1_000, None, 5_000, None),
+        ("it can do no more", 1_000, 1_000, None, 1_000, None),
+    ] {
+        let mut doc = links(Scope::LinkOfHost, speed);
+        let partner: Vec<u64> = partner.into_iter().collect();
+        doc.modes(Pc, &[listed], &[listed], &partner);
+        doc.port(Pc).nic = Outcome::Measured(Box::new(Nic { chip_bps: Some(mbit(chip)), ..Nic::unknown("not asked") }));
+        let words = finding(&doc, "network.link-below-capability").map(|finding| finding.evidence.join(" "));
+        let good = |told: &str| words.as_ref().is_some_and(|words| words.contains(told) && words.contains("its chip can do"));
+        assert!(told.map_or(words.is_none(), good), "{name}: {words:?}");
+    }
+}
+
+#[test]
+fn the_kernels_log_tells_when_a_port_left_its_aggregation() {
+    let event = |interface: &str, kind| LinkEvent {
+        at_us: Some(Elapsed(60_000_000)),
+        before_us: Some(Elapsed(180_000_000)),
+        interface: interface.into(),
+        kind,
+        text: "bond0: (slave eth1): link status definitely down, disabling slave".into(),
+    };
+    for (name, interface, kind, up, told) in [
+        ("it is down and the log says since when", "eth1", EventKind::BondPortDown, false, true),
+        ("it is up again", "eth1", EventKind::BondPortDown, true, false),
+        ("another port", "eth9", EventKind::BondPortDown, false, false),
+    ] {
+        let mut doc = links(Scope::Link, 1_000);
+        bonded(&mut doc, Nas, "802.3ad", Some("layer3+4"), &[1_000, 1_000]);
+        bond(&mut doc, Nas).ports[1].up = Some(up);
+        doc.link(Nas).events = Outcome::Measured(vec![event(interface, kind)]);
+        let words = finding(&doc, "network.lag-broken").map(|finding| finding.evidence.join(" ")).unwrap_or_default();
+        assert_eq!(words.contains("3 minutes before"), told, "{name}: {words}");
+    }
 }
 
 #[test]

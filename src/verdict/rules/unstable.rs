@@ -194,7 +194,7 @@ impl Burst<'_> {
 }
 
 /// A span as people say it.
-fn span(time: Elapsed) -> String {
+pub(super) fn span(time: Elapsed) -> String {
     let seconds = time.0 / 1_000_000;
     match seconds {
         0..=119 => format!("{seconds} s"),
