@@ -152,7 +152,11 @@ fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
 /// The interfaces from `top` down; `top` always among them, whatever its name.
 pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
     if !is_interface_name(top) {
-        return vec![Interface::unknown(top, Kind::Unknown, "the interface's name is no name of this kernel, so nothing is read about it")];
+        return vec![Interface::unknown(
+            top,
+            Kind::Unknown,
+            "the interface's name is no name of this kernel, so nothing is read about it",
+        )];
     }
     let kind_of = |name: &str| interface::kind_of(host, name);
     let names = host.names(top, kind_of);

@@ -179,7 +179,10 @@ fn ask_lldpd(ports: &BTreeSet<&str>, stop: &Stop) -> Vec<Neighbour> {
     // Outside the search path of ordinary users on many systems.
     let programs = ["lldpctl", "/usr/sbin/lldpctl", "/usr/local/sbin/lldpctl"];
     let asked = programs.iter().find_map(|program| output(program, &["-f", "json"], LLDPCTL, stop).ok());
-    lldpctl::from_lldpctl(&asked.unwrap_or_default().text).into_iter().filter(|it| ports.contains(it.interface.as_str())).collect()
+    lldpctl::from_lldpctl(&asked.unwrap_or_default().text)
+        .into_iter()
+        .filter(|it| ports.contains(it.interface.as_str()))
+        .collect()
 }
 
 #[cfg(test)]

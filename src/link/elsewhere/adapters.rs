@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::answers::{Answers, Thing, flag, list, number, small, text};
+use super::lagg::mac;
 use super::media::decimal;
-use crate::link::elsewhere::lagg::mac;
 use crate::link::pcie::Lanes;
 use crate::model::link::{Counters, Duplex};
 

@@ -1,6 +1,7 @@
 //! What `ifconfig` tells of an aggregation: macOS' `bond`, FreeBSD's `lagg`, OpenBSD's `trunk`.
 
 use super::ifconfig::{cut, name, number};
+use crate::link::bond::mac_text;
 use crate::model::link::{Bond, BondPort};
 
 /// More ports than these are not kept.
@@ -210,5 +211,5 @@ pub(super) fn mac(word: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> =
         parts.iter().map(|part| (part.len() <= 2).then(|| u8::from_str_radix(part, 16).ok()).flatten()).collect();
     let bytes = bytes.filter(|bytes| bytes.len() == 6)?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+    Some(mac_text(&bytes))
 }

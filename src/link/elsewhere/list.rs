@@ -1,6 +1,9 @@
 //! An interface as the system's portable list tells it, and the words for what that list leaves out.
 
-use crate::model::link::{Counters, Interface, InterfaceKind as Kind};
+use super::ifconfig::cut;
+use crate::link::bond::mac_text;
+use crate::link::pcie::Lanes;
+use crate::model::link::{Bus, BusPart, Counters, Interface, InterfaceKind as Kind};
 use crate::model::nic::Nic;
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys::ports::{Listed, ListedKind};
@@ -21,6 +24,25 @@ pub(super) fn no_bus(name: &str) -> String {
     format!("{name} is made by software and hangs on no bus")
 }
 
+/// The bus of a card whose own link of PCI Express is told, and no bridge above it.
+pub(super) fn own_link(now: Lanes, most: Option<Lanes>, place: &str, aspm: Option<String>, source: Source) -> Bus {
+    let more = most.filter(|most| most.rate() > now.rate());
+    let more = more.map(|most| format!("; the card can do {:.1} GT/s x{}", most.giga, most.width)).unwrap_or_default();
+    Bus {
+        kind: "pci".to_owned(),
+        rate_bps: Some(Fact::new(now.rate(), source)),
+        max_rate_bps: most.map(|most| Fact::new(most.rate(), source)),
+        description: format!("{}{more}", now.text()),
+        way: vec![BusPart {
+            place: cut(place),
+            now: now.text(),
+            rate_bps: Some(now.rate()),
+            max_rate_bps: most.map(Lanes::rate),
+            aspm,
+        }],
+    }
+}
+
 /// The kind as far as the list goes. Ethernet is the kind of its frames: a port with a cable, or one that software makes.
 pub(super) const fn kind(listed: &Listed) -> Kind {
     match listed.kind {
@@ -34,7 +56,7 @@ pub(super) const fn kind(listed: &Listed) -> Kind {
 
 /// A hardware address in the form of Linux; none where it is all zero, as of interfaces that have none.
 fn mac(bytes: [u8; 6]) -> Option<String> {
-    (bytes != [0; 6]).then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+    (bytes != [0; 6]).then(|| mac_text(&bytes))
 }
 
 /// Puts a fact where there is one, and leaves the reason where there is none.

@@ -26,6 +26,8 @@ mod unix;
 mod windows;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 pub use recorded::{from_pciconf, from_programs};

@@ -24,7 +24,8 @@ const COLUMNS: [(&str, &str); 9] = [
 pub(super) fn decode(text: &str, name: &str) -> BTreeMap<String, u64> {
     let mut lines = text.lines().take(LINES);
     let header = lines.find(|line| line.trim_start().starts_with("Name"));
-    let columns: Vec<&str> = header.unwrap_or_default().split_whitespace().skip_while(|word| *word != "Address").skip(1).collect();
+    let columns: Vec<&str> =
+        header.unwrap_or_default().split_whitespace().skip_while(|word| *word != "Address").skip(1).collect();
     // An interface that is down has a star behind its name.
     let of_link = |line: &&str| {
         let mut words = line.split_whitespace();

@@ -1,9 +1,10 @@
 //! Decodes a card's own link of PCI Express in what `pciconf -l -c NAME` prints (FreeBSD).
 
 use super::ifconfig::cut;
+use super::list;
 use crate::link::pcie::Lanes;
-use crate::model::link::{Bus, BusPart};
-use crate::model::outcome::{Fact, Source};
+use crate::model::link::Bus;
+use crate::model::outcome::Source;
 
 /// The most lines that are looked at: a card has some dozens of capabilities.
 const LINES: usize = 256;
@@ -23,21 +24,7 @@ pub(super) fn decode(text: &str) -> Option<Bus> {
     let most = lanes(most_speed, most_width);
     let aspm = (words.next() == Some("ASPM")).then(|| words.next().map(|word| pair(word).0)).flatten();
     let aspm = aspm.map(|states| if states == "disabled" { "off".to_owned() } else { cut(&states.replace('/', ", ")) });
-    let more = most.filter(|most| most.rate() > now.rate());
-    let more = more.map(|most| format!("; the card can do {:.1} GT/s x{}", most.giga, most.width));
-    Some(Bus {
-        kind: "pci".to_owned(),
-        rate_bps: Some(Fact::new(now.rate(), Source::Pciconf)),
-        max_rate_bps: most.map(|most| Fact::new(most.rate(), Source::Pciconf)),
-        description: format!("{}{}", now.text(), more.unwrap_or_default()),
-        way: vec![BusPart {
-            place: cut(place),
-            now: now.text(),
-            rate_bps: Some(now.rate()),
-            max_rate_bps: most.map(Lanes::rate),
-            aspm,
-        }],
-    })
+    Some(list::own_link(now, most, place, aspm, Source::Pciconf))
 }
 
 /// `x1(x4)` in two.

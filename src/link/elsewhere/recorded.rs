@@ -40,4 +40,3 @@ pub(super) fn answer(outputs: &[(String, String)], question: Question<'_>) -> io
     let text = found.map(|(_, text)| text.clone()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     Ok(Printed { text, whole: true })
 }
-

@@ -9,7 +9,8 @@ use crate::sys::ports::{Listed, ListedKind};
 use crate::units::{BitRate, Mtu};
 
 /// What the reason of everything is that `ifconfig` does not tell of any port.
-pub(super) const UNTOLD: &str = "ifconfig does not tell it, which is what weaklink asks on this system; on Linux the kernel tells it";
+pub(super) const UNTOLD: &str =
+    "ifconfig does not tell it, which is what weaklink asks on this system; on Linux the kernel tells it";
 
 /// Drivers of ports of virtual machines, which FreeBSD's interfaces are named after: virtio, vmxnet3, Hyper-V, Xen, Amazon, Google.
 const VIRTUAL: [&str; 6] = ["vtnet", "vmx", "hn", "xn", "ena", "gve"];
@@ -96,7 +97,10 @@ pub(super) fn fixed(name: &str, bits: u64, source: Source) -> Outcome<Fact<bool>
     if bits < 1_000_000_000 {
         return Outcome::Measured(Fact::new(false, source));
     }
-    Outcome::skipped(format!("{name} is set to {} by hand; whether it negotiates that with its partner is not told", BitRate(bits)))
+    Outcome::skipped(format!(
+        "{name} is set to {} by hand; whether it negotiates that with its partner is not told",
+        BitRate(bits)
+    ))
 }
 
 /// What else the medium's words tell.
@@ -112,9 +116,8 @@ fn port(told: &Ifconfig, nic: &mut Nic) {
         rx_in_effect: Some(rx),
         tx_in_effect: Some(tx),
     });
-    nic.pause = Outcome::skipped(
-        "the medium in effect names no flow control; not every driver does, so whether it is on is not known",
-    );
+    nic.pause =
+        Outcome::skipped("the medium in effect names no flow control; not every driver does, so whether it is on is not known");
     fill(&mut nic.pause, pause, Source::Ifconfig);
     fill(&mut nic.eee, active.eee.then(|| Eee { enabled: true, active: true, tx_timer_us: None }), Source::Ifconfig);
     let names = told.supported.iter().map(|bits| BitRate(*bits).to_string()).collect();

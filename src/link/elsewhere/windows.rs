@@ -1,11 +1,9 @@
 //! Interfaces of Windows, from what PowerShell told of adapters and teams.
 
 use super::adapters::{Adapter, Adapters, Hardware, Team};
-use super::ifconfig::cut;
 use super::list::{self, fill};
 use super::unix::fixed;
-use crate::link::pcie::Lanes;
-use crate::model::link::{Bond, BondPort, Bus, BusPart, Interface, InterfaceKind as Kind, LinkModes};
+use crate::model::link::{Bond, BondPort, Bus, Interface, InterfaceKind as Kind, LinkModes};
 use crate::model::nic::{Eee, ModeNames, Nic, Pause, Rings};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::sys::ports::Listed;
@@ -38,7 +36,10 @@ pub(super) fn kind(told: &Adapters, adapter: &Adapter) -> Kind {
         Kind::VirtualMachine
     } else if adapter.if_type.is_some_and(|kind| TUNNELS.contains(&kind)) {
         Kind::Tunnel
-    } else if adapter.made_up == Some(false) && (from("PCI\\") || from("USB\\")) && matches!(adapter.medium, Some(ETHERNET | 0) | None) {
+    } else if adapter.made_up == Some(false)
+        && (from("PCI\\") || from("USB\\"))
+        && matches!(adapter.medium, Some(ETHERNET | 0) | None)
+    {
         Kind::Physical
     } else {
         Kind::Unknown
@@ -125,7 +126,8 @@ fn speeds(told: &Adapters, name: &str, found: &mut Interface, nic: &mut Nic) {
     supported.sort_unstable();
     supported.dedup();
     if supported.is_empty() {
-        found.modes = Outcome::skipped("the card's driver lists no speed to choose (*SpeedDuplex), so what the card can do is not told");
+        found.modes =
+            Outcome::skipped("the card's driver lists no speed to choose (*SpeedDuplex), so what the card can do is not told");
         return;
     }
     let names = supported.iter().map(ToString::to_string).collect();
@@ -164,7 +166,9 @@ fn settings(told: &Adapters, name: &str, nic: &mut Nic) {
     };
     nic.eee = match value("EEE") {
         Some("0") => Outcome::Measured(Fact::new(Eee::default(), Source::Powershell)),
-        Some(_) => Outcome::skipped("Energy-Efficient Ethernet is allowed by the driver's setting; whether it is in effect Windows does not tell"),
+        Some(_) => Outcome::skipped(
+            "Energy-Efficient Ethernet is allowed by the driver's setting; whether it is in effect Windows does not tell",
+        ),
         None => Outcome::skipped("the card's driver has no setting of Energy-Efficient Ethernet (*EEE)"),
     };
     let ring = |keyword: &str| Some((value(keyword)?.parse().ok()?, told.property(name, keyword)?.most.unwrap_or(0)));
@@ -186,29 +190,13 @@ fn bus(told: &Adapters, adapter: &Adapter) -> Outcome<Bus> {
         });
     }
     match told.hardware.get(name) {
-        Some(Hardware { now: Some(now), most, address }) => Outcome::Measured(pci(*now, *most, address.as_deref())),
+        Some(Hardware { now: Some(now), most, address }) => {
+            let place = address.as_deref().unwrap_or("the card");
+            Outcome::Measured(list::own_link(*now, *most, place, None, Source::Powershell))
+        }
         Some(_) => Outcome::skipped(format!("the system tells no link of PCI Express for {name}, as of cards inside a chipset")),
         None if adapter.made_up == Some(true) => Outcome::skipped(list::no_bus(name)),
         None => Outcome::skipped(told.answers.why("hardware", "Get-NetAdapterHardwareInfo")),
-    }
-}
-
-/// The card's own link; bridges above it are not told.
-fn pci(now: Lanes, most: Option<Lanes>, address: Option<&str>) -> Bus {
-    let more = most.filter(|most| most.rate() > now.rate());
-    let more = more.map(|most| format!("; the card can do {:.1} GT/s x{}", most.giga, most.width)).unwrap_or_default();
-    Bus {
-        kind: "pci".to_owned(),
-        rate_bps: Some(Fact::new(now.rate(), Source::Powershell)),
-        max_rate_bps: most.map(|most| Fact::new(most.rate(), Source::Powershell)),
-        description: format!("{}{more}", now.text()),
-        way: vec![BusPart {
-            place: cut(address.unwrap_or("the card")),
-            now: now.text(),
-            rate_bps: Some(now.rate()),
-            max_rate_bps: most.map(Lanes::rate),
-            aspm: None,
-        }],
     }
 }
 

@@ -1,13 +1,13 @@
-//! The portable list of interfaces (the crate `netdev`), and the system's own programs by fixed paths.
+//! The system's own programs, by fixed paths.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
-use netdev::interface::state::OperState;
-use netdev::prelude::InterfaceType;
+pub use super::list::listed;
 
 use crate::sys::Stop;
-use crate::sys::ports::{Listed, ListedKind, Question, Teller};
+use crate::sys::ports::{Question, Teller};
 use crate::sys::program::{self, Limits, Printed};
 
 /// Who tells.
@@ -19,51 +19,10 @@ pub const TELLER: Teller = if cfg!(windows) {
     Teller::ListOnly
 };
 
-/// More interfaces than these are not listed.
-const MOST: usize = 1024;
 /// These programs answer from the kernel's memory, in milliseconds.
 const QUICK: Limits = Limits { time: Duration::from_secs(2), bytes: 256 * 1024 };
 /// PowerShell takes a second to start and loads its modules with each command; what came in time is used.
 const SCRIPT: Limits = Limits { time: Duration::from_secs(15), bytes: 1 << 20 };
-
-/// The system's list of interfaces; empty where it gives none.
-pub fn listed() -> Vec<Listed> {
-    netdev::get_interfaces().into_iter().take(MOST).map(one).collect()
-}
-
-fn one(told: netdev::Interface) -> Listed {
-    // Windows names adapters by a GUID; people and its own programs use the other name. macOS' other name is a description.
-    let (name, description) = match told.friendly_name {
-        Some(friendly) if cfg!(windows) => (friendly, told.description),
-        friendly => (told.name, told.description.or(friendly)),
-    };
-    Listed {
-        index: told.index,
-        name,
-        description,
-        kind: match told.if_type {
-            InterfaceType::Ethernet
-            | InterfaceType::FastEthernetT
-            | InterfaceType::FastEthernetFx
-            | InterfaceType::GigabitEthernet => ListedKind::Ethernet,
-            InterfaceType::Wireless80211 | InterfaceType::PeerToPeerWireless => ListedKind::Wireless,
-            InterfaceType::Tunnel | InterfaceType::Ppp | InterfaceType::Slip => ListedKind::Tunnel,
-            InterfaceType::Bridge => ListedKind::Bridge,
-            InterfaceType::Loopback => ListedKind::Loopback,
-            _ => ListedKind::Other,
-        },
-        mac: told.mac_addr.map(|mac| mac.octets()),
-        mtu: told.mtu,
-        speed_bits: told.transmit_speed,
-        up: match told.oper_state {
-            OperState::Up => Some(true),
-            OperState::Down | OperState::LowerLayerDown | OperState::NotPresent => Some(false),
-            _ => None,
-        },
-        // Apple's list counts in 32 bits, which a fast link fills in seconds.
-        bytes: told.stats.filter(|_| !cfg!(target_vendor = "apple")).map(|stats| [stats.rx_bytes, stats.tx_bytes]),
-    }
-}
 
 /// Asks the system's own program. `Unsupported` where it has none for this, `NotFound` where the program is not there.
 pub fn ask(question: Question<'_>) -> io::Result<Printed> {
@@ -105,20 +64,13 @@ fn ifconfig(question: Question<'_>) -> io::Result<Printed> {
 /// Windows' own PowerShell, which is a part of the system since Windows 7; below the system's directory and nowhere else.
 fn powershell() -> io::Result<String> {
     let root = std::env::var("SystemRoot").map_err(|_| io::Error::new(io::ErrorKind::NotFound, "SystemRoot is not set"))?;
+    // A relative one would be looked for in the current directory.
+    if !Path::new(&root).is_absolute() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "SystemRoot is no absolute path"));
+    }
     Ok(format!(r"{root}\System32\WindowsPowerShell\v1.0\powershell.exe"))
 }
 
 fn nothing() -> io::Result<Printed> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no program of its own that tells it"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_names_the_loopback_interface() {
-        let all = listed();
-        assert!(all.iter().any(|it| it.kind == ListedKind::Loopback && !it.name.is_empty()), "{all:?}");
-    }
 }
