@@ -83,7 +83,7 @@ pub(super) struct Member {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adapters {
     pub answers: Answers,
-    pub adapters: Vec<Adapter>,
+    pub all: Vec<Adapter>,
     pub properties: BTreeMap<(String, String), Property>,
     pub hardware: BTreeMap<String, Hardware>,
     pub teams: Vec<Team>,
@@ -114,14 +114,14 @@ impl Adapters {
             statistics: part("statistics").iter().take(MOST).filter_map(|it| Some((named(it)?, counters(it)))).collect(),
             bound: part("bindings").iter().filter_map(named).take(MOST).collect(),
             route: part("route").iter().find_map(|it| route(it, &adapters)),
-            adapters,
+            all: adapters,
             answers,
         }
     }
 
     /// The adapter of a name.
     pub(super) fn adapter(&self, name: &str) -> Option<&Adapter> {
-        self.adapters.iter().find(|adapter| adapter.name == name)
+        self.all.iter().find(|adapter| adapter.name == name)
     }
 
     /// A setting of an adapter; the keyword without the star that the standard ones have.

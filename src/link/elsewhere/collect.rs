@@ -118,10 +118,10 @@ pub(in crate::link) fn collect_all() -> Outcome<HostLink> {
         });
     }
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    let addresses = addresses(&machine, &stack);
+    let owned = addresses(&machine, &stack);
     Outcome::Measured(joined(HostLink {
         gateway: Outcome::skipped("no host was named, so no route was looked up"),
-        addresses,
+        addresses: owned,
         left_out,
         ..HostLink::new(any, any, stack)
     }))

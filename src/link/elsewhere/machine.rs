@@ -47,7 +47,7 @@ impl<'a> Machine<'a> {
 
     /// The names of all interfaces, each once.
     pub(super) fn names(&self) -> Vec<String> {
-        let adapters = self.windows.iter().flat_map(|told| &told.adapters).map(|adapter| &adapter.name);
+        let adapters = self.windows.iter().flat_map(|told| &told.all).map(|adapter| &adapter.name);
         let mut names: Vec<String> = self.listed.iter().map(|listed| &listed.name).chain(adapters).cloned().collect();
         names.retain(|name| !name.is_empty());
         names.sort_unstable();

@@ -49,10 +49,8 @@ pub(super) fn decode(text: &str) -> Media {
     let first: Vec<String> = words(set).take(4).map(str::to_ascii_lowercase).collect();
     let wifi = text.to_ascii_lowercase().contains("802.11");
     let set_bits = words(set).find_map(speed);
-    let autoselect = match first.iter().any(|word| matches!(word.as_str(), "autoselect" | "auto")) {
-        true => Some(true),
-        false => set_bits.map(|_| false),
-    };
+    let negotiated = first.iter().any(|word| matches!(word.as_str(), "autoselect" | "auto"));
+    let autoselect = if negotiated { Some(true) } else { set_bits.map(|_| false) };
     Media {
         wifi,
         ethernet: !wifi && (first.iter().any(|word| word == "ethernet") || words(text).any(|word| speed(word).is_some())),

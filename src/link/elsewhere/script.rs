@@ -54,7 +54,7 @@ pub(super) fn script(peer: Option<IpAddr>) -> String {
          function part($name,$things){$name+' '+(ConvertTo-Json -Compress -Depth 3 -InputObject @($things))};",
     );
     let mut add = |name: &str, pipeline: &str| {
-        script.push_str(&format!("$t=$null;try{{$t=@({pipeline});part '{name}' $t}}catch{{}};"));
+        script.extend(["$t=$null;try{$t=@(", pipeline, ");part '", name, "' $t}catch{};"]);
     };
     for (at, (name, pipeline)) in PARTS.iter().enumerate() {
         add(name, pipeline);

@@ -119,7 +119,7 @@ fn port(told: &Ifconfig, nic: &mut Nic) {
     nic.pause =
         Outcome::skipped("the medium in effect names no flow control; not every driver does, so whether it is on is not known");
     fill(&mut nic.pause, pause, Source::Ifconfig);
-    fill(&mut nic.eee, active.eee.then(|| Eee { enabled: true, active: true, tx_timer_us: None }), Source::Ifconfig);
+    fill(&mut nic.eee, active.eee.then_some(Eee { enabled: true, active: true, tx_timer_us: None }), Source::Ifconfig);
     let names = told.supported.iter().map(|bits| BitRate(*bits).to_string()).collect();
     let names = ModeNames { supported: names, ..ModeNames::default() };
     fill(&mut nic.mode_names, (!told.supported.is_empty()).then_some(names), Source::Ifconfig);
