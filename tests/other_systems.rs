@@ -14,7 +14,7 @@ use model::finding::Status;
 use model::link::{HostLink, Interface};
 use model::outcome::Outcome;
 use model::plan::Scope;
-use model::{Document, Role};
+use model::Document;
 use scenario::{healthy, pass};
 use units::BitRate;
 use weaklink::verdict::judge;
