@@ -10,11 +10,11 @@ use weaklink::{model, units};
 #[expect(dead_code, reason = "these cases need only some of the hands")]
 mod scenario;
 
+use model::Document;
 use model::finding::Status;
 use model::link::{HostLink, Interface};
 use model::outcome::Outcome;
 use model::plan::Scope;
-use model::Document;
 use scenario::{healthy, pass};
 use units::BitRate;
 use weaklink::verdict::judge;
