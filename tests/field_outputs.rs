@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weaklink::cpu::interrupts::{Card, cards};
-use weaklink::link::{Tree, collect, counters, explain, host_interface_names, meaning, parse_bond};
+use weaklink::link::{Tree, collect, counters, explain, from_pciconf, host_interface_names, meaning, parse_bond};
 use weaklink::model::Source;
 use weaklink::model::counter::Tells;
 use weaklink::model::link::{Duplex, HostLink, InterfaceKind as Kind};
@@ -192,6 +192,15 @@ fn slot_below_the_card() {
     assert_eq!(link.stack[0].bus.measured().unwrap().description, "PCIe 5.0 GT/s x1; the card can do 8.0 GT/s x4");
 }
 
+fn slot_of_freebsd_with_power_saving() {
+    let recorded = text("elsewhere/truenas_core.txt");
+    let (_, printed) = recorded.split_once("$ pciconf igc0\n").unwrap();
+    let bus = from_pciconf(printed).unwrap();
+    // As wide and as fast as the card can: right for 2.5G; what is odd is that the link may sleep.
+    assert_eq!((bus.description.as_str(), bus.rate_bps == bus.max_rate_bps), ("PCIe 5.0 GT/s x1", true));
+    assert_eq!((bus.way[0].place.as_str(), bus.way[0].aspm.as_deref()), ("pci0:2:0:0", Some("L1")));
+}
+
 /// Who meets an output.
 enum Meets {
     /// This reading of ours, of the same facts.
@@ -232,7 +241,7 @@ const OUTPUTS: [(&str, Meets); 25] = [
     ("mount, three of cifs", Parser(mounts_of_cifs)),
     ("/proc/mdstat, resync", Parser(raid_that_resyncs)),
     ("/proc/mdstat, three healthy arrays of a NAS", Parser(raid_in_good_order)),
-    ("pciconf of FreeBSD, ASPM L1", Nobody("another system's program; on Linux the way's ASPM comes from /sys")),
+    ("pciconf of FreeBSD, ASPM L1", Parser(slot_of_freebsd_with_power_saving)),
     ("lspci, link below the card", Parser(slot_below_the_card)),
     ("/proc/interrupts, one core unused", Parser(interrupts_of_four_queues_on_three_cores)),
     ("ip addr, bond of USB and PCIe", Parser(bond_of_usb_and_pcie)),

@@ -357,6 +357,7 @@ fn fill<T: Clone>(place: &mut Option<T>, value: Option<&T>) {
     }
 }
 
-fn mac_text(mac: &[u8]) -> String {
+/// A hardware address as the kernel prints it.
+pub(super) fn mac_text(mac: &[u8]) -> String {
     mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }

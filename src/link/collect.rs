@@ -7,7 +7,7 @@ use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{bond, interface, klog, whole};
+use super::{bond, elsewhere, interface, klog, whole};
 use crate::model::flows::NOT_AGGREGATED;
 use crate::model::link::{HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
@@ -18,6 +18,9 @@ use crate::model::outcome::Outcome;
 /// when the tree is the system's own. Failed when no source names the interface. It takes some milliseconds and blocks.
 pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<HostLink> {
     let (local, peer) = (local.to_canonical(), peer.into());
+    if elsewhere::used(tree) {
+        return elsewhere::collect(local, peer);
+    }
     let Way { tables, route, complete, top } = match way(local, peer, tree) {
         Ok(way) => way,
         Err(why) => return Outcome::failed(why),
@@ -50,10 +53,14 @@ pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<Hos
 
 /// The interface that the route from `local` to `peer` leaves by, and its kind: no more than that, in a millisecond or two.
 pub fn leaves_by(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Option<(String, Kind)> {
-    let Way { tables, top, .. } = way(local.to_canonical(), peer.into(), tree).ok()?;
+    let (local, peer) = (local.to_canonical(), peer.into());
+    if elsewhere::used(tree) {
+        return elsewhere::leaves_by(local, peer);
+    }
+    let Way { tables, top, .. } = way(local, peer, tree).ok()?;
     let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
     let host = Host { tree, rows: &tables.rows };
-    let kind = if is_untold(&host, &top) { elsewhere(&top).kind } else { interface::kind_of(&host, &top) };
+    let kind = if is_interface_name(&top) { interface::kind_of(&host, &top) } else { Kind::Unknown };
     Some((top, kind))
 }
 
@@ -89,7 +96,7 @@ fn way(local: IpAddr, peer: Peer, tree: &Tree) -> Result<Way, String> {
 }
 
 /// Why no interface is named where several could be meant.
-fn several_owners(local: IpAddr, owners: &[String]) -> String {
+pub(super) fn several_owners(local: IpAddr, owners: &[String]) -> String {
     let names = owners.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
     format!(
         "{local} is the address of {names} alike, as they share a hardware address, so a link-local peer does not tell which of them \
@@ -102,7 +109,7 @@ fn several_owners(local: IpAddr, owners: &[String]) -> String {
 pub(super) const NOBODY_LISTENED: &str = "the run ended before the switch was heard";
 
 /// The ports of connections are known only when they are open.
-const NO_FLOWS: &str = "no connection of this run was open yet whose port of an aggregation could be told";
+pub(super) const NO_FLOWS: &str = "no connection of this run was open yet whose port of an aggregation could be told";
 
 /// The route, and whether its source knows of gateways.
 fn find_route(tables: &Tables, local: IpAddr, peer: Peer, tree: &Tree) -> Option<(Route, bool)> {
@@ -145,8 +152,12 @@ fn name_of(route: &Route, rows: &[LinkRow]) -> Option<String> {
 
 /// The interfaces from `top` down; `top` always among them, whatever its name.
 pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
-    if is_untold(host, top) {
-        return vec![elsewhere(top)];
+    if !is_interface_name(top) {
+        return vec![Interface::unknown(
+            top,
+            Kind::Unknown,
+            "the interface's name is no name of this kernel, so nothing is read about it",
+        )];
     }
     let kind_of = |name: &str| interface::kind_of(host, name);
     let names = host.names(top, kind_of);
@@ -168,21 +179,4 @@ pub(super) fn interfaces(host: &Host<'_>, top: &str) -> Vec<Interface> {
         }
     }
     stack
-}
-
-/// Whether the system tells no more of an interface than its name.
-fn is_untold(host: &Host<'_>, top: &str) -> bool {
-    !is_interface_name(top) || (cfg!(not(target_os = "linux")) && host.tree.is_system())
-}
-
-/// An interface of a system that tells no more than its name.
-fn elsewhere(name: &str) -> Interface {
-    const WHY: &str = "on this operating system weaklink knows only the interface's name and address";
-    let listed = if_addrs::get_if_addrs().unwrap_or_default();
-    let loopback = listed.iter().any(|interface| interface.name == name && interface.is_loopback());
-    let kind = if loopback { Kind::Loopback } else { Kind::Unknown };
-    Interface {
-        speed_bps: Outcome::skipped(format!("{WHY}; --link-speed can tell its speed")),
-        ..Interface::unknown(name, kind, WHY)
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::LinkRow;
 use super::tree::{Tree, is_interface_name};
-use super::{ethtool, route};
+use super::{elsewhere, ethtool, route};
 use crate::model::link::{Counters, CountersByInterface, HostLink};
 use crate::model::outcome::Outcome;
 use crate::sys;
@@ -41,6 +41,9 @@ pub fn host_interface_names(link: &HostLink) -> Vec<String> {
 ///
 /// A matter of 1 to 3 ms, and longer only while someone reconfigures the network (the kernel's lock).
 pub fn counters(names: &[String], tree: &Tree) -> Outcome<CountersByInterface> {
+    if elsewhere::used(tree) {
+        return elsewhere::counters(names);
+    }
     let rows = if tree.is_live() { route::rows() } else { Vec::new() };
     let all: CountersByInterface = names
         .iter()

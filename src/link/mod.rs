@@ -4,6 +4,7 @@
 //! |---|---|
 //! | decoders (pure) | `rtnl` (route netlink), `ethtool`, `pcie`, `bond`, `lldp`, `cdp`, `lacp`, `lldpctl`, `klog_line` (the kernel's log), the parsers of `/proc` in `route` and `counters`, those of `nic` |
 //! | engine (pure) | `kind` (what an interface is), `stack` (what stands on what), `hash` and `spread` (which port of an aggregation a connection leaves by), `team` |
+//! | other systems | `elsewhere`: what macOS, the BSDs and Windows tell by their own list and programs |
 //! | shell | `tree` (files below a root), `bus`, `nic` (port, PHY and driver), `interface` (all facts of one), `collect` (all joined), `whole` (all ports and addresses of the host), `neighbour` (hears the switch), `klog` (reads the kernel's log) |
 //!
 //! Every fact is taken from the best source that answers, and carries its name. A source that a kernel, a
@@ -15,6 +16,7 @@ mod bus;
 mod cdp;
 mod collect;
 mod counters;
+mod elsewhere;
 mod ethtool;
 mod facts;
 mod hash;
@@ -47,6 +49,7 @@ pub use bond::parse as parse_bond;
 pub use cdp::decode as decode_cdp;
 pub use collect::{collect, leaves_by};
 pub use counters::{counters, host_interface_names};
+pub use elsewhere::{from_pciconf, from_programs};
 pub use hash::{Frame, Policy, Transport, predicted_port};
 pub use klog::{LogFollower, events};
 pub use lacp::decode as decode_lacp;

@@ -1,10 +1,8 @@
 //! Hears what the switch says of its port: from a running lldpd, or from the frames themselves. Sends nothing.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
-use std::process::{Child, Command, Stdio};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::tree::is_interface_name;
@@ -13,6 +11,7 @@ use crate::model::link::{HostLink, InterfaceKind as Kind, Neighbour};
 use crate::model::outcome::Outcome;
 use crate::sys::Stop;
 use crate::sys::packet::Frames;
+use crate::sys::program::{Limits, output};
 
 /// How long listening makes sense: devices speak every 30 s (`msgTxInterval` of IEEE 802.1AB), and a little more.
 pub const LISTEN: Duration = Duration::from_secs(35);
@@ -23,10 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 const PORTS: usize = 16;
 /// More devices than this are not kept for a port; there is more than one where a simple switch passes the frames on.
 const DEVICES: usize = 8;
-/// lldpd answers from memory; a longer wait means that it never will.
-const PROGRAM: Duration = Duration::from_secs(2);
-/// One neighbour takes some 2 KiB of JSON.
-const OUTPUT: u64 = 1 << 20;
+/// lldpd answers from memory; a longer wait means that it never will. One neighbour takes some 2 KiB of JSON.
+const LLDPCTL: Limits = Limits { time: Duration::from_secs(2), bytes: 1 << 20 };
 
 /// The ports of a link that can hear a device at the other end of a cable: what stands at the bottom of the stack, the members
 /// of a bond included. Without tunnels, Wi-Fi and the loopback interface, where nobody speaks LLDP.
@@ -181,43 +178,11 @@ fn keep(heard: &mut Vec<Neighbour>, said: Option<Neighbour>) {
 fn ask_lldpd(ports: &BTreeSet<&str>, stop: &Stop) -> Vec<Neighbour> {
     // Outside the search path of ordinary users on many systems.
     let programs = ["lldpctl", "/usr/sbin/lldpctl", "/usr/local/sbin/lldpctl"];
-    let Some(json) = programs.iter().find_map(|program| output(program, &["-f", "json"], stop).ok()) else { return Vec::new() };
-    lldpctl::from_lldpctl(&json).into_iter().filter(|it| ports.contains(it.interface.as_str())).collect()
-}
-
-/// Runs a program for two seconds at most; what it printed, at most a megabyte. An error when it cannot be started.
-fn output(program: &str, arguments: &[&str], stop: &Stop) -> io::Result<String> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = Reaped(command.spawn()?);
-    let stdout = child.0.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-    let (tell, told) = mpsc::channel();
-    std::thread::Builder::new().spawn(move || {
-        let mut bytes = Vec::new();
-        // Whoever asked may have gone; what came before an error counts.
-        let _ = stdout.take(OUTPUT).read_to_end(&mut bytes);
-        let _ = tell.send(bytes);
-    })?;
-    let began = Instant::now();
-    while began.elapsed() < PROGRAM && !stop.is_set() {
-        match told.recv_timeout(TICK) {
-            Ok(bytes) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    Ok(String::new())
-}
-
-/// A child that is ended and waited for, whatever happens.
-struct Reaped(Child);
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        // One that has ended already is not there to be killed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let asked = programs.iter().find_map(|program| output(program, &["-f", "json"], LLDPCTL, stop).ok());
+    lldpctl::from_lldpctl(&asked.unwrap_or_default().text)
+        .into_iter()
+        .filter(|it| ports.contains(it.interface.as_str()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -281,19 +246,5 @@ mod tests {
         assert_eq!(heard, [said("1", Some(120)), said("2", None)]);
         (3..100).for_each(|port| keep(&mut heard, Some(said(&port.to_string(), None))));
         assert_eq!(heard.len(), DEVICES);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_program_is_bounded_in_time_and_output_and_may_be_missing() {
-        let began = Instant::now();
-        assert_eq!(output("echo", &["said"], &Stop::new()).unwrap(), "said\n");
-        assert!(output("weaklink-no-such-program", &[], &Stop::new()).is_err());
-        assert_eq!(output("sleep", &["600"], &Stop::new()).unwrap(), "");
-        assert_eq!(output("yes", &[], &Stop::new()).unwrap().len() as u64, OUTPUT);
-        let stop = Stop::new();
-        stop.set();
-        assert_eq!(output("sleep", &["600"], &stop).unwrap(), "");
-        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

@@ -8,21 +8,24 @@ use super::facts::LinkRow;
 use super::route;
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
-use super::{interface, klog};
+use super::{elsewhere, interface, klog};
 use crate::model::link::{HostAddress, HostLink, Interface, InterfaceKind as Kind};
 use crate::model::outcome::Outcome;
 use crate::units::BitRate;
 
 /// More interfaces than this are not listed; a host of containers has hundreds, and ports with a cable come first.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 /// More addresses than this are not listed.
-const MOST_ADDRESSES: usize = 64;
+pub(super) const MOST_ADDRESSES: usize = 64;
 
 /// All ports of this host, with what stands on them: those with a cable, bonds and teams, Wi-Fi, and what else has an address.
 ///
 /// Both addresses are the unspecified one, as no peer is meant. Failed where no source names any interface; it blocks for some
 /// milliseconds for each.
 pub fn collect_all(tree: &Tree) -> Outcome<HostLink> {
+    if elsewhere::used(tree) {
+        return elsewhere::collect_all();
+    }
     let rows = if tree.is_live() { route::rows() } else { Vec::new() };
     let addresses = addresses(tree, &rows);
     let has_one = |name: &str| addresses.measured().is_some_and(|all| all.iter().any(|it| it.interface == name));
@@ -117,7 +120,7 @@ fn listed_below(host: &Host<'_>, name: &str, kind_of: &impl Fn(&str) -> Kind, ad
 }
 
 /// A name with its numbers as numbers, so that eth2 comes before eth10.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub(super) fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts: Vec<(String, u64)> = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
@@ -130,7 +133,7 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 }
 
 /// Why a host with interfaces has no port to look at.
-fn nothing_to_see(names: &[String]) -> String {
+pub(super) fn nothing_to_see(names: &[String]) -> String {
     let shown = names.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     format!(

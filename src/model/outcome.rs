@@ -131,4 +131,10 @@ pub enum Source {
     User,
     /// A program that ran for us said so, such as `ssh -v`.
     Program,
+    /// `ifconfig` of macOS or a BSD.
+    Ifconfig,
+    /// `pciconf` of FreeBSD.
+    Pciconf,
+    /// PowerShell's commands of networking on Windows.
+    Powershell,
 }

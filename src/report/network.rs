@@ -110,6 +110,7 @@ fn interface_row(name: &str, interface: &Interface) -> Vec<String> {
     let unless_down = |word: &str, told: String| if down { word.to_owned() } else { told };
     let speed = cell(&interface.speed_bps, |fact| match fact.source {
         Source::User => format!("{} as you stated", fact.value),
+        _ if interface.kind == InterfaceKind::Unknown => format!("{} (claimed, and not known to be a cable's)", fact.value),
         _ if virtually => format!("{} (claimed, virtual: no evidence)", fact.value),
         _ => fact.value.to_string(),
     });
@@ -174,6 +175,9 @@ pub(super) const fn source_word(source: Source) -> &'static str {
         Source::Measured => "measured",
         Source::User => "you",
         Source::Program => "the program",
+        Source::Ifconfig => "ifconfig",
+        Source::Pciconf => "pciconf",
+        Source::Powershell => "PowerShell",
     }
 }
 

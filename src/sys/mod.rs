@@ -14,6 +14,8 @@ mod portable;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 use portable as imp;
 
+pub mod ports;
+pub mod program;
 mod progress;
 mod report;
 mod scratch;

@@ -15,9 +15,17 @@ pub(super) fn in_reserve(bond: &Bond) -> bool {
     bond.mode.contains("active-backup")
 }
 
-/// Whether LACP has put a port into an aggregator that carries nothing.
+/// Whether LACP has put a port into an aggregator that carries nothing, or into none (systems that number no aggregators say so).
 pub(super) fn elsewhere(bond: &Bond, port: &BondPort) -> bool {
-    matches!((port.aggregator, bond.active_aggregator), (Some(own), Some(active)) if own != active)
+    match (port.aggregator, bond.active_aggregator) {
+        (Some(own), Some(active)) => own != active,
+        _ => left_out(bond, port),
+    }
+}
+
+/// Whether a system that numbers no aggregators says of a port under LACP that it carries nothing.
+pub(super) fn left_out(bond: &Bond, port: &BondPort) -> bool {
+    bond.mode == "802.3ad" && port.aggregator.is_none() && port.active == Some(false)
 }
 
 /// The rate of one flow and of many.

@@ -11,5 +11,6 @@ pub mod net;
 pub mod packet;
 pub mod perf;
 mod pipe;
+pub(super) mod ports;
 pub mod tcp;
 pub mod udp;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::line_rate::left_out;
 use super::unstable::when;
 use crate::model::lacp;
 use crate::model::link::{Bond, BondPort, HostLink, Neighbour};
@@ -46,6 +47,7 @@ pub(super) fn faults(bond: &Bond, link: Option<&HostLink>) -> Vec<String> {
     }
     if lacp {
         faults.extend(aggregators(bond, &neighbours));
+        faults.extend(outside(bond));
         faults.extend(speeds(bond));
         faults.extend(bond.ports.iter().filter(|port| port.up != Some(false)).filter_map(|port| state(port, silent)));
         if bond.ports.iter().any(|port| port.churn.iter().flatten().any(|state| state.contains("churned"))) {
@@ -110,6 +112,13 @@ fn aggregators(bond: &Bond, neighbours: &[&Neighbour]) -> Option<String> {
     } else {
         "The ports are in different aggregators, and only one of them carries traffic.".to_owned()
     })
+}
+
+/// Ports with a link that carry nothing, where a system says that and numbers no aggregators.
+fn outside(bond: &Bond) -> Option<String> {
+    let out = bond.ports.iter().filter(|port| port.up != Some(false) && left_out(bond, port));
+    let names: Vec<&str> = out.map(|port| port.name.as_str()).take(8).collect();
+    (!names.is_empty()).then(|| format!("Left out by LACP although there is a link: {}.", names.join(", ")))
 }
 
 fn speeds(bond: &Bond) -> Option<String> {
