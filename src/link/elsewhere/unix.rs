@@ -52,7 +52,7 @@ pub(super) fn interface(name: &str, told: &Ifconfig, listed: Option<&Listed>, bu
     if let Some(active) = told.active {
         found.carrier = Outcome::Measured(active);
     }
-    found.bond = told.bond.clone();
+    found.bond.clone_from(&told.bond);
     medium(name, told, &mut found);
     found.bus = bus.map_or_else(Outcome::skipped, Outcome::Measured);
     // FreeBSD's drivers count their cards: igb0 is the first of igb.
