@@ -126,6 +126,7 @@ impl Load {
     fn beside_the_path(self) -> bool {
         self.path_bound
             && self.others >= limits::OTHERS_BURN
+            && (self.core >= limits::CORE_FULL || self.taken() >= limits::CORES_TAKEN)
             && self.interrupts < limits::INTERRUPTS_FULL
             && self.thread < limits::THREAD_FULL
             && self.throttled < limits::THROTTLED
