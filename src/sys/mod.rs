@@ -14,11 +14,13 @@ mod portable;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 use portable as imp;
 
+mod accept;
 mod progress;
 mod report;
 mod scratch;
 mod stop;
 
+pub use accept::not_taken;
 pub use progress::Progress;
 pub use report::Arrival;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};
