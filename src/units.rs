@@ -119,6 +119,20 @@ fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A share in per cents, rounded alike wherever it is told: `12 %`, `2.3 %`, `0.05 %`, `under 0.01 %`; nothing where it is no number.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let decimals = match value {
+        _ if !value.is_finite() => return String::new(),
+        v if v > 0.0 && v < 0.005 => return "under 0.01 %".to_owned(),
+        v if v == 0.0 || v >= 9.95 => return format!("{v:.0} %"),
+        v if v >= 0.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 fn with_prefix(value: u64, unit: &str) -> String {
     let value = value as f64;
     let (scaled, prefix) = match value {
@@ -247,6 +261,22 @@ mod tests {
             (BitRate(0), "0 bit/s"),
         ] {
             assert_eq!(rate.to_string(), text);
+        }
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.000_04, "under 0.01 %"),
+            (0.000_06, "0.01 %"),
+            (0.003_9, "0.39 %"),
+            (0.005, "0.5 %"),
+            (0.009_96, "1 %"),
+            (0.023, "2.3 %"),
+            (0.099_4, "9.9 %"),
+            (0.099_6, "10 %"),
+            (1.2, "120 %"),
+            (-0.1, "-10 %"),
+            (f64::NAN, ""),
+        ] {
+            assert_eq!(percent(share), text, "{share}");
         }
         assert_eq!(ByteRate(294_200_000).to_string(), "294 MB/s");
         assert_eq!(Elapsed(1_500).to_string(), "1.5 ms");

@@ -17,8 +17,7 @@ Examples:
   on the PC:    weaklink run nas.local
   without NAS:  weaklink run --local
 
-Exit codes: 0 healthy or information only, 1 a fault or a finding that costs speed,
-2 could not measure or decide, or wrong use, 130 interrupted.")]
+Exit codes: 0 healthy or information only, 1 a fault or a finding that costs speed, 2 could not measure or decide, or wrong use, 130 interrupted.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -53,10 +52,10 @@ Examples:
   weaklink serve --dir /volume1/test            let the disk under /volume1/test be measured
   weaklink serve                                network and CPU only
   weaklink serve --code-file /run/weaklink.code for scripts: the code is also written there
-  weaklink serve --iperf3                       also answers iperf3 clients on port 5201, several at once
+  weaklink serve --iperf3                       also answers iperf3 clients on port 5201
 
-The agent writes only inside DIR, in a directory .weaklink-… that it removes. It never runs a command and
-never takes a path from the client. It serves until it is interrupted with Ctrl-C.")]
+The agent writes only inside DIR, in a directory .weaklink-… that it removes. It never runs a command and never takes a path from the client. It serves until it is interrupted with Ctrl-C.
+Exit codes: 2 could not start (port, directory, code) or wrong use, 130 interrupted.")]
 pub struct ServeArgs {
     /// Directory on the disk to be measured; without it no disk of the NAS is touched
     #[arg(long, value_name = "DIR")]
@@ -86,8 +85,8 @@ Examples:
   weaklink run nas --json > report.json                JSON on stdout, progress on stderr
   weaklink run --local                                 try it on one machine, without a NAS
 
-The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code (visible to other
-users of this computer), or a prompt.")]
+The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code (visible to other users of this computer), or a prompt.
+Exit codes: 0 healthy or information only, 1 a finding that costs speed, 2 could not measure or decide, or wrong use, 130 interrupted.")]
 pub struct RunArgs {
     /// The NAS.
     #[arg(
@@ -211,8 +210,7 @@ Examples:
   weaklink link --watch 30                  also which counters grow within 30 s, such as damaged frames
   sudo weaklink link nas.local --lldp       also hears what the switches say of their ports (35 s more)
 
-With an agent the ports are loaded for a second in each direction (--no-load leaves that out): only then damaged frames are
-counted, and the spread over an aggregation shows.
+With an agent the ports are loaded for a second in each direction (--no-load leaves that out): only then damaged frames are counted, and the spread over an aggregation shows.
 The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
 Exit codes: 0 nothing holds the links back, 1 a fault, 2 could not be told or wrong use, 130 interrupted.")]
@@ -249,6 +247,19 @@ pub struct LinkArgs {
     pub output: OutputArgs,
 }
 
+/// The least rate that is paced, in bits a second: below it a datagram or segment of full size leaves less often than every 0.12 s,
+/// and a pass of seconds has too few of them for a rate.
+const LEAST_RATE: BitRate = BitRate(100_000);
+
+/// A rate to send at, as typed.
+fn rate(text: &str) -> Result<BitRate, String> {
+    match text.parse::<BitRate>() {
+        Ok(rate) if rate >= LEAST_RATE => Ok(rate),
+        Ok(rate) => Err(format!("{rate} is too little to measure; the least is {LEAST_RATE} (100K)")),
+        Err(_) => Err("write a rate in bits a second, such as 500M or 2.5G; the least is 100K".to_owned()),
+    }
+}
+
 /// A number of seconds as typed.
 fn seconds(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "write a number of seconds, such as 30".to_owned())
@@ -271,11 +282,10 @@ Examples:
   weaklink throughput --iperf3 nas.local --udp --rate 2G datagrams to an iperf3 server: that needs a rate
 
 A pass ends when its rate is known to 1 % (95 % confidence), at the latest after 4 s; --time sets a fixed time.
-RATE is in bits a second, SIZE in bytes: K, M and G stand for thousands, millions and billions; a SIZE takes Ki, Mi and Gi too.
+RATE is in bits a second (at least 100K), SIZE in bytes: K, M and G stand for thousands, millions and billions; a SIZE takes Ki, Mi and Gi too.
 The report is one screen; --details shows the rest, and a file (-o) has all of it.
 The pairing code comes from --code-file, the environment variable WEAKLINK_CODE, --code, or a prompt.
-Exit codes: 0 healthy, as asked or information only, 1 a finding that costs speed, 2 could not be measured or decided,
-or wrong use, 130 interrupted.")]
+Exit codes: 0 healthy, as asked or information only, 1 a finding that costs speed, 2 could not be measured or decided, or wrong use, 130 interrupted.")]
 pub struct ThroughputArgs {
     /// The NAS.
     #[arg(value_name = "HOST", help = "The NAS: HOST, HOST:PORT or [IPv6]:PORT")]
@@ -317,7 +327,7 @@ pub struct ThroughputArgs {
     #[arg(long, short = 'C', value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub congestion: Vec<String>,
     /// Let the kernel pace each stream to this rate
-    #[arg(long, value_name = "RATE", conflicts_with = "udp")]
+    #[arg(long, value_name = "RATE", conflicts_with = "udp", value_parser = rate, allow_hyphen_values = true)]
     pub pacing: Option<BitRate>,
     /// Differentiated services code point of the test's packets, 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
@@ -332,12 +342,12 @@ pub struct ThroughputArgs {
     #[arg(long, short = 'u', conflicts_with_all = ["both", "bytes", "window", "mss", "congestion", "streams"])]
     pub udp: bool,
     /// With --udp: one fixed rate of payload [default: the rate at which loss begins is searched; --iperf3 needs a rate]
-    #[arg(long, short = 'b', value_name = "RATE", requires = "udp")]
+    #[arg(long, short = 'b', value_name = "RATE", requires = "udp", value_parser = rate, allow_hyphen_values = true)]
     pub rate: Option<BitRate>,
     /// With --udp: payload of a datagram [default: what the path MTU carries]
     #[arg(long, short = 'l', value_name = "BYTES", requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_507))]
     pub datagram: Option<u32>,
-    /// This many PCs measure against one agent: each alone, then all at once; start it on each of them
+    /// This many PCs measure against one agent: each alone, then all at once; start it on each of them: the first waits up to 3 minutes for the others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), requires = "session", conflicts_with_all = ["udp", "both", "bytes"])]
     pub together: Option<u32>,
     /// With --together: the name that the PCs meet under

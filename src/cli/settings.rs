@@ -17,6 +17,7 @@ use crate::session::group::is_name;
 use crate::session::{AloneSettings, Iperf3Settings, LinkSettings, LinkWishes, RunSettings, SshSettings};
 use crate::units::{BitRate, ByteSize};
 use crate::wire::PairingCode;
+use crate::wire::hello::DEFAULT_PORT;
 
 /// The variable that holds a pairing code.
 const CODE_VARIABLE: &str = "WEAKLINK_CODE";
@@ -43,11 +44,16 @@ pub fn random_code() -> Result<PairingCode, Unusable> {
     Ok(PairingCode::from_random(bytes))
 }
 
+/// What the environment gives as the code; an empty variable is none.
+fn code_of_environment() -> Option<String> {
+    std::env::var(CODE_VARIABLE).ok().filter(|text| !text.trim().is_empty())
+}
+
 /// The code of an agent: from the environment where it is set there, else random.
 pub fn serve_code() -> Result<PairingCode, Unusable> {
-    match std::env::var(CODE_VARIABLE) {
-        Ok(text) => text.parse().map_err(|error| unusable(format!("{CODE_VARIABLE}: {error}"))),
-        Err(_) => random_code(),
+    match code_of_environment() {
+        Some(text) => text.parse().map_err(|error| unusable(format!("{CODE_VARIABLE}: {error}"))),
+        None => random_code(),
     }
 }
 
@@ -68,6 +74,14 @@ pub fn write_code(path: &Path, code: &PairingCode) -> Result<(), Unusable> {
     writeln!(file, "{code}").map_err(fault)
 }
 
+/// Removes the file that `write_code` wrote, where it still is that: a code of an agent that has ended opens nothing.
+pub fn remove_code(path: &Path, code: &PairingCode) {
+    let ours = || std::fs::symlink_metadata(path).is_ok_and(|kind| kind.is_file() && kind.len() <= CODE_FILE_MOST);
+    if ours() && std::fs::read_to_string(path).is_ok_and(|text| text == format!("{code}\n")) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
 fn typed_code(args: &CodeArgs) -> Result<PairingCode, Unusable> {
     let (text, origin) = if let Some(text) = &args.code {
         (text.clone(), "--code".to_owned())
@@ -76,7 +90,7 @@ fn typed_code(args: &CodeArgs) -> Result<PairingCode, Unusable> {
         let mut text = String::new();
         std::fs::File::open(path).map_err(fault)?.take(CODE_FILE_MOST).read_to_string(&mut text).map_err(fault)?;
         (text, path.display().to_string())
-    } else if let Ok(text) = std::env::var(CODE_VARIABLE) {
+    } else if let Some(text) = code_of_environment() {
         (text, CODE_VARIABLE.to_owned())
     } else if std::io::stdin().is_terminal() {
         let mut text = String::new();
@@ -110,8 +124,10 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
         (target, random_code()?, Some(dir))
     } else {
-        let host = args.host.as_deref().unwrap_or_default();
-        (target(host)?, typed_code(&args.code)?, None)
+        let target = target(args.host.as_deref().unwrap_or_default())?;
+        // Before anybody is asked for a code.
+        family(&args.family, Some(&target))?;
+        (target, typed_code(&args.code)?, None)
     };
     for (option, path) in [("--path", &args.path), ("--pc-dir", &args.pc_dir), ("--dir", &dir)] {
         if let Some(path) = path {
@@ -130,8 +146,8 @@ pub fn run(args: &RunArgs) -> Result<(RunSettings, Option<PathBuf>), Unusable> {
     };
     let settings = RunSettings {
         scope: Scope::Run,
+        family: family(&args.family, Some(&target))?,
         target,
-        family: family(&args.family),
         code,
         depth: match (args.quick, args.thorough) {
             (true, _) => Depth::Quick,
@@ -166,11 +182,15 @@ fn target(host: &str) -> Result<Target, Unusable> {
     host.parse().map_err(|error: TargetError| unusable(error.to_string()))
 }
 
-const fn family(args: &FamilyArgs) -> Family {
-    match (args.ipv4, args.ipv6) {
-        (true, _) => Family::V4,
-        (_, true) => Family::V6,
-        _ => Family::Any,
+/// The addresses that are meant; an address of the other family is told as that, and not looked up.
+fn family(args: &FamilyArgs, target: Option<&Target>) -> Result<Family, Unusable> {
+    let address = target.and_then(|target| target.host.split('%').next()?.parse::<IpAddr>().ok());
+    match (args.ipv4, args.ipv6, address) {
+        (true, _, Some(IpAddr::V6(v6))) => Err(unusable(format!("{v6} is an IPv6 address, and -4 asks for IPv4: leave -4 out"))),
+        (_, true, Some(IpAddr::V4(v4))) => Err(unusable(format!("{v4} is an IPv4 address, and -6 asks for IPv6: leave -6 out"))),
+        (true, ..) => Ok(Family::V4),
+        (_, true, _) => Ok(Family::V6),
+        _ => Ok(Family::Any),
     }
 }
 
@@ -187,7 +207,7 @@ pub enum MtuSettings {
 pub fn mtu(args: &MtuArgs) -> Result<MtuSettings, Unusable> {
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
     let target = target(&args.host)?;
-    let family = family(&args.family);
+    let family = family(&args.family, Some(&target))?;
     let lldp = if args.lldp { LISTEN } else { Duration::ZERO };
     if args.no_agent {
         let name = |port: u16| FILE_SERVICES.iter().find(|(known, _)| *known == port).and_then(|(_, name)| *name);
@@ -244,7 +264,7 @@ pub fn link(args: &LinkArgs) -> Result<LinkMode, Unusable> {
     without_host(args)?;
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
     let target = args.host.as_deref().map(target).transpose()?;
-    let family = family(&args.family);
+    let family = family(&args.family, target.as_ref())?;
     let lldp = if args.lldp { LISTEN } else { Duration::ZERO };
     let with_agent = target.is_some() && !args.no_agent;
     let watch = match args.watch {
@@ -293,7 +313,9 @@ const LEAST_SECONDS: f64 = 0.5;
 pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable> {
     let (stated_pc, stated_nas) = stated(&args.link_speed)?;
     let throughput = throughput_plan(args)?;
-    let family = match (family(&args.family), args.bind) {
+    let usual = if args.iperf3 { IPERF3_PORT } else { DEFAULT_PORT };
+    let target = Target::parse(&args.host, usual).map_err(|error| unusable(error.to_string()))?;
+    let family = match (family(&args.family, Some(&target))?, args.bind) {
         (Family::V6, Some(IpAddr::V4(own))) => {
             return Err(unusable(format!("--bind {own} is an IPv4 address, and -6 asks for IPv6")));
         }
@@ -303,10 +325,9 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
         (family, _) => family,
     };
     if args.iperf3 {
-        let target = Target::parse(&args.host, IPERF3_PORT).map_err(|error| unusable(error.to_string()))?;
         if throughput.udp.is_some_and(|udp| udp.rate_bps.is_none()) {
             return Err(unusable(
-                "--udp with --iperf3 needs --rate: the search for the rate at which loss begins needs `weaklink serve`",
+                "--udp with --iperf3 needs --rate, such as --rate 500M: the search for the rate at which loss begins needs `weaklink serve`",
             ));
         }
         if throughput.congestion.len() > 1 {
@@ -329,7 +350,7 @@ pub fn throughput(args: &ThroughputArgs) -> Result<ThroughputSettings, Unusable>
         bind: args.bind,
         stated_pc,
         stated_nas,
-        ..RunSettings::new(Scope::Throughput, target(&args.host)?, typed_code(&args.code)?)
+        ..RunSettings::new(Scope::Throughput, target, typed_code(&args.code)?)
     })))
 }
 
@@ -348,14 +369,8 @@ fn throughput_plan(args: &ThroughputArgs) -> Result<ThroughputPlan, Unusable> {
         },
         None => None,
     };
-    for (option, zero) in [
-        ("--bytes", args.bytes == Some(ByteSize(0))),
-        ("--pacing", args.pacing == Some(BitRate(0))),
-        ("--rate", args.rate == Some(BitRate(0))),
-    ] {
-        if zero {
-            return Err(unusable(format!("{option} 0: there would be nothing to measure")));
-        }
+    if args.bytes == Some(ByteSize(0)) {
+        return Err(unusable("--bytes 0: there would be nothing to measure"));
     }
     let named = |name: &String| {
         !name.is_empty() && name.len() < 16 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
@@ -443,7 +458,7 @@ pub const fn file_style() -> Style {
 fn width(terminal: bool) -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
     let asked = || terminal.then(|| usize::from(console::Term::stdout().size().1));
-    columns.or_else(asked).unwrap_or(100).clamp(60, 160)
+    columns.or_else(asked).unwrap_or(100).clamp(40, 160)
 }
 
 /// Whether the locale can show more than ASCII; an unset locale on Windows and macOS can.
@@ -470,6 +485,9 @@ mod tests {
     fn told(words: &str) -> String {
         match Cli::try_parse_from(words.split(' ')).map(|cli| cli.command) {
             Ok(Command::Link(args)) => link(&args).map_or_else(|error| error.to_string(), |_| String::new()),
+            Ok(Command::Throughput(args)) => throughput(&args).map_or_else(|error| error.to_string(), |_| String::new()),
+            Ok(Command::Mtu(args)) => mtu(&args).map_or_else(|error| error.to_string(), |_| String::new()),
+            Ok(Command::Run(args)) => run(&args).map_or_else(|error| error.to_string(), |_| String::new()),
             Ok(_) => panic!("another command"),
             Err(error) => error.to_string(),
         }
@@ -493,5 +511,45 @@ mod tests {
             let told = told(words);
             assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
         }
+    }
+
+    #[test]
+    fn a_rate_that_cannot_be_meant_has_one_sentence_with_the_forms_that_can() {
+        for option in ["--pacing", "--udp --rate"] {
+            for bad in ["10X", "-1", "-1G", "abc", "0", "1e9", "--upload"] {
+                let told = told(&format!("weaklink throughput nas --iperf3 {option} {bad}"));
+                assert!(told.contains("such as 500M or 2.5G; the least is 100K"), "{option} {bad}: {told}");
+            }
+            let little = told(&format!("weaklink throughput nas --iperf3 {option} 99.9K"));
+            assert!(little.contains("99.9 kbit/s is too little to measure; the least is 100 kbit/s"), "{little}");
+            assert_eq!(told(&format!("weaklink throughput nas --iperf3 {option} 100K")), "");
+        }
+    }
+
+    #[test]
+    fn an_address_of_the_other_family_is_told_as_that_before_a_code_is_asked_for() {
+        for (words, expected) in [
+            ("weaklink throughput -6 192.0.2.1", "192.0.2.1 is an IPv4 address, and -6 asks for IPv6: leave -6 out"),
+            ("weaklink run -6 192.0.2.1:5300", "192.0.2.1 is an IPv4 address"),
+            ("weaklink mtu -4 [2001:db8::1]:80", "2001:db8::1 is an IPv6 address, and -4 asks for IPv4: leave -4 out"),
+            ("weaklink link -4 fe80::1%eth0 --no-agent", "fe80::1 is an IPv6 address"),
+            ("weaklink link -4 192.0.2.1 --no-agent", ""),
+            ("weaklink link -6 nas.local --no-agent", ""),
+        ] {
+            let told = told(words);
+            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_code_file_goes_with_its_agent_and_nobody_elses_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("code");
+        let (own, other) = (random_code().unwrap(), random_code().unwrap());
+        write_code(&path, &own).unwrap();
+        remove_code(&path, &other);
+        assert!(path.exists(), "another agent wrote its own there");
+        remove_code(&path, &own);
+        assert!(!path.exists());
     }
 }

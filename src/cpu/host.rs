@@ -167,9 +167,7 @@ fn tcp(root: &Path) -> Outcome<TcpSettings> {
     let core = |name: &str| word(root, &format!("proc/sys/net/core/{name}")).ok()?.parse().ok();
     let settings = TcpSettings {
         congestion_default: ip("tcp_congestion_control").ok(),
-        congestion_available: ip("tcp_allowed_congestion_control")
-            .map(|names| names.split(' ').map(ToOwned::to_owned).collect())
-            .unwrap_or_default(),
+        congestion_available: controls(root),
         rmem_bytes: ip("tcp_rmem").ok().as_deref().and_then(three),
         wmem_bytes: ip("tcp_wmem").ok().as_deref().and_then(three),
         rmem_max_bytes: core("rmem_max"),
@@ -182,6 +180,19 @@ fn tcp(root: &Path) -> Outcome<TcpSettings> {
         return Outcome::failed(reason.unwrap_or_else(|| "no setting of TCP below /proc/sys/net is readable".to_owned()));
     }
     Outcome::Measured(settings)
+}
+
+/// The bit of `CAP_NET_ADMIN` in the kernel's sets of capabilities (linux/capability.h).
+const NET_ADMIN: u32 = 12;
+
+/// The congestion controls that this program can choose: those that anybody may, and with `CAP_NET_ADMIN` all that the kernel has.
+fn controls(root: &Path) -> Vec<String> {
+    let status = read(root, "proc/self/status").unwrap_or_default();
+    let held = fields(&status).find(|(key, _)| key == "CapEff").and_then(|(_, value)| u64::from_str_radix(&value, 16).ok());
+    let all = held.is_some_and(|held| held >> NET_ADMIN & 1 == 1);
+    let of = |name: &str| word(root, &format!("proc/sys/net/ipv4/{name}")).ok();
+    let names = all.then(|| of("tcp_available_congestion_control")).flatten().or_else(|| of("tcp_allowed_congestion_control"));
+    names.map(|names| names.split(' ').map(ToOwned::to_owned).collect()).unwrap_or_default()
 }
 
 fn three(text: &str) -> Option<[u64; 3]> {
@@ -236,6 +247,25 @@ mod tests {
         assert_eq!(container.rmem_max_bytes, None, "a network namespace of an old kernel does not show it");
         assert_eq!(container.congestion_default.as_deref(), Some("bbr"));
         assert_eq!(container.rmem_bytes, None, "two numbers are not three");
+    }
+
+    #[test]
+    fn who_may_choose_any_congestion_control_is_told_all_that_there_are() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("its directory");
+            std::fs::write(path, text).expect("a file");
+        };
+        write("proc/sys/net/ipv4/tcp_allowed_congestion_control", "reno bbr\n");
+        assert_eq!(controls(dir.path()), ["reno", "bbr"], "nobody tells the capabilities");
+        write("proc/sys/net/ipv4/tcp_available_congestion_control", "reno bbr cubic\n");
+        for (held, expected) in
+            [("0000000000000000", 2), ("000001ffffffefff", 2), ("0000000000001000", 3), ("000001ffffffffff", 3)]
+        {
+            write("proc/self/status", &format!("Name:\tweaklink\nCapEff:\t{held}\n"));
+            assert_eq!(controls(dir.path()).len(), expected, "{held}");
+        }
     }
 
     #[test]

@@ -182,16 +182,22 @@ fn plain(address: SocketAddr) -> SocketAddr {
 
 /// Accepts until the end; each connection gets a thread, as long as there are not too many that have not said who they are.
 fn accept(listener: &TcpListener, house: &Arc<House>) {
-    let mut number = 0;
+    let (mut number, mut told) = (0, false);
     loop {
         let accepted = listener.accept();
         if house.stop().is_set() {
             return;
         }
-        let Ok((stream, peer)) = accepted else {
-            // Out of file descriptors or memory, or the peer is gone already: wait instead of spinning.
-            thread::sleep(LOOK);
-            continue;
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors or memory, or the peer is gone already: wait instead of spinning, and say so once.
+                if !std::mem::replace(&mut told, true) {
+                    house.tell(Iperf3Event::Note(crate::sys::not_taken(&error)));
+                }
+                thread::sleep(LOOK);
+                continue;
+            }
         };
         number += 1;
         let (number, peer) = (number, plain(peer));

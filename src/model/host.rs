@@ -103,7 +103,8 @@ pub struct Host {
 pub struct TcpSettings {
     /// The default congestion control.
     pub congestion_default: Option<String>,
-    /// Those that a program without privilege can choose.
+    /// Those that weaklink could choose as the user that ran it: `tcp_allowed_congestion_control`, with `CAP_NET_ADMIN`
+    /// `tcp_available_congestion_control`.
     pub congestion_available: Vec<String>,
     /// `tcp_rmem`: the least, default and largest receive buffer in bytes.
     pub rmem_bytes: Option<[u64; 3]>,

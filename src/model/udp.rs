@@ -105,6 +105,9 @@ impl UdpPass {
     /// Less than this share of what was asked is not what was asked.
     const AS_ASKED: f64 = 0.98;
 
+    /// Less than this share of what was sent is not all of it; ends measure their times to a thousandth.
+    const ALL_OF_IT: f64 = 0.995;
+
     /// What was sent; what was asked for where the sender does not tell.
     pub fn rate_bps(&self) -> BitRate {
         if self.sent_bps.0 > 0 { self.sent_bps } else { self.asked_bps }
@@ -113,6 +116,11 @@ impl UdpPass {
     /// The rate that was asked for, where the sender did not reach it.
     pub fn missed_bps(&self) -> Option<BitRate> {
         Some(self.asked_bps).filter(|asked| self.sent_bps.0 > 0 && self.sent_bps.as_f64() < Self::AS_ASKED * asked.as_f64())
+    }
+
+    /// Whether clearly less arrived in each second than was sent though nothing was lost: it stood in a queue, as a line is full.
+    pub fn queued(&self) -> bool {
+        self.lost == 0 && self.sent_bps.0 > 0 && self.received_bps.as_f64() < Self::ALL_OF_IT * self.sent_bps.as_f64()
     }
 
     /// The share of the datagrams that the network lost: all losses without the receiver's own drops.

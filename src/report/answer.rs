@@ -385,7 +385,7 @@ pub(super) fn run(document: &Document, view: &mut View) {
             ("program", format!("{} {}", document.tool.name, document.tool.version)),
             ("started", document.started.clone()),
             ("question", question),
-            ("asked for", plan.throughput.as_ref().map(rates_more::asked).unwrap_or_default()),
+            ("asked for", plan.throughput.as_ref().filter(|_| !plan.scope.is_mtu()).map(rates_more::asked).unwrap_or_default()),
             ("depth", if plan.scope.is_link() { String::new() } else { format!("{depth}, at most {}", plan.budget_us) }),
             ("streams", whole(plan.streams.to_string())),
             ("files", whole(workload.to_owned())),

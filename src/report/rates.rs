@@ -31,14 +31,14 @@ pub(super) fn summary(document: &Document, view: &mut View) {
         let both = section.both.measured().and_then(|both| both.of(direction).measured());
         table.rows.extend(both.map(|pass| row(document, direction, pass, " both")));
     }
-    let any = !table.rows.is_empty();
+    let legend = legend(section, &table);
     view.table(table);
-    if any {
-        view.note(Tone::Plain, legend(section));
+    if !legend.is_empty() {
+        view.note(Tone::Plain, legend);
     }
     out_of_order(section, view);
     rates_more::congestion(section, view);
-    rates_more::udp_summary(section, view);
+    rates_more::udp_summary(section, &|way| ladder::wire(document, way), view);
     rates_more::together(section, rates_more::FIRST_MEMBERS, view);
     told_apart(section, view);
 }
@@ -60,15 +60,31 @@ fn row(document: &Document, direction: Direction, pass: &Pass, beside: &str) -> 
     ]
 }
 
-/// What the columns of the first table are.
-fn legend(section: &ThroughputSection) -> String {
+/// What those columns of the first table are that have figures.
+fn legend(section: &ThroughputSection, table: &Table) -> String {
+    let cells = |name: &str| {
+        let column = table.header.iter().position(|title| title == name);
+        table.rows.iter().filter_map(move |row| row.get(column?)).filter(|cell| !cell.is_empty())
+    };
+    let widths = cells("±").count();
     let idle = section.idle_rtt.measured().map(|rtt| format!(" (idle {})", rtt.median_us)).unwrap_or_default();
-    let loaded = passes(section).iter().any(|(_, _, pass)| pass.loaded_rtt.measured().is_some());
-    let rtt = if loaded { format!(" RTT: median under load{idle}.") } else { String::new() };
-    let both = if section.both.measured().is_some() { " both: while the other direction runs, too." } else { "" };
-    format!(
-        "±: half the 95 % confidence interval.{rtt} resent: share of segments. CPU: PC + NAS, whole hosts without what other programs were seen to burn.{both}"
-    )
+    let number = |cell: &String| cell.bytes().all(|sign| sign.is_ascii_digit());
+    let again = match (cells("resent").any(number), cells("resent").all(number)) {
+        (_, true) => "resent: number of segments.",
+        (true, _) => "resent: share of segments, or their number where nobody tells how many there were.",
+        _ => "resent: share of segments.",
+    };
+    let both = section.both.measured().is_some();
+    let parts = [
+        (widths > 0).then(|| "±: half the 95 % confidence interval.".to_owned()),
+        (widths < table.rows.len())
+            .then(|| "No ± where a pass was too short, or the other end told no more than its total.".to_owned()),
+        cells("RTT").next().map(|_| format!("RTT: median under load{idle}.")),
+        cells("resent").next().map(|_| again.to_owned()),
+        cells("CPU s/GB").next().map(|_| "CPU: PC + NAS, whole hosts without what other programs were seen to burn.".to_owned()),
+        both.then(|| "both: while the other direction runs, too.".to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The share of the segments that were sent again; their number where the kernel does not tell how many there were.

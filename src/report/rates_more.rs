@@ -38,13 +38,15 @@ fn directions(section: &ThroughputSection) -> impl Iterator<Item = (Direction, &
     Direction::BOTH.into_iter().filter_map(move |way| Some((way, udp?.of(way).measured()?)))
 }
 
+/// What TCP can have of the line in a direction, where a port or the user tells its speed.
+type Line<'a> = &'a dyn Fn(Direction) -> Option<BitRate>;
+
 /// One sentence for each direction: where loss begins.
-pub(super) fn udp_summary(section: &ThroughputSection, view: &mut View) {
+pub(super) fn udp_summary(section: &ThroughputSection, wire: Line<'_>, view: &mut View) {
     for (way, udp) in directions(section) {
-        view.note(
-            Tone::Plain,
-            format!("UDP {}: {}", way.arrow(), loss_words(udp, totals_only(section) && way == Direction::Upload)),
-        );
+        let why = full(section, wire(way), way, udp).unwrap_or_else(|| udp.ended_because.trim().trim_end_matches('.').to_owned());
+        let words = loss_words(udp, &why, totals_only(section) && way == Direction::Upload);
+        view.note(Tone::Plain, format!("UDP {}: {words}", way.arrow()));
     }
     let failed = Direction::BOTH.into_iter().filter_map(|way| match section.udp.measured()?.of(way) {
         Outcome::Failed(why) => Some((way, why)),
@@ -60,6 +62,24 @@ fn totals_only(section: &ThroughputSection) -> bool {
     section.far_end == FarEnd::Iperf3Server
 }
 
+/// Of the line, or of what TCP carries there, so much is all of it: headers of datagrams and of TCP differ by less.
+const ALL_OF_IT: f64 = 0.98;
+
+/// Why no more was sent, where that is no want of the sender: the line is full, or the port's own queue.
+fn full(section: &ThroughputSection, wire: Option<BitRate>, way: Direction, udp: &UdpDirection) -> Option<String> {
+    // Where loss was found it says where the limit is.
+    let most = udp.passes.iter().map(|pass| pass.received_bps).max().filter(|_| udp.loss_from_bps.is_none())?;
+    let all = |rate: BitRate| rate.0 > 0 && most.as_f64() >= ALL_OF_IT * rate.as_f64();
+    let refused = udp.passes.last().is_some_and(|pass| pass.refused > 0);
+    if wire.is_some_and(all) {
+        Some("the line is full".to_owned())
+    } else if section.of(way).best().map(|pass| pass.goodput_bps).is_some_and(all) {
+        Some("TCP carries no more there, either".to_owned())
+    } else {
+        refused.then(|| format!("the {}'s own port took no more: its queue was full", way.sender().title()))
+    }
+}
+
 /// What one rate gave.
 fn one_rate(pass: &UdpPass) -> String {
     let missed = pass.missed_bps().map_or_else(String::new, |asked| format!(" ({asked} asked, which the sender did not reach)"));
@@ -67,12 +87,12 @@ fn one_rate(pass: &UdpPass) -> String {
         0 => "no datagram was lost".to_owned(),
         lost => format!("{} of the datagrams were lost", percent(lost as f64 / pass.sent.max(1) as f64)),
     };
-    format!("at {}{missed} {lost}; {} = {} arrived.", pass.rate_bps(), pass.received_bps, pass.received_bps.bytes())
+    let queued = if pass.queued() { ", and the rest waited in a queue meanwhile" } else { "" };
+    format!("at {}{missed} {lost}; {} = {} arrived{queued}.", pass.rate_bps(), pass.received_bps, pass.received_bps.bytes())
 }
 
-/// One direction; `order_unknown` where the receiver does not tell what came late.
-fn loss_words(udp: &UdpDirection, order_unknown: bool) -> String {
-    let why = udp.ended_because.trim().trim_end_matches('.');
+/// One direction; `why` no higher rate was tried, and `order_unknown` where the receiver does not tell what came late.
+fn loss_words(udp: &UdpDirection, why: &str, order_unknown: bool) -> String {
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     let clean = udp.clean_bps.map(|rate| format!("{rate} = {}", rate.bytes()));
     let at = |rate: BitRate| udp.passes.iter().find(|pass| pass.asked_bps == rate || pass.sent_bps == rate);
@@ -220,7 +240,7 @@ pub(super) fn asked(plan: &ThroughputPlan) -> String {
     let list = |names: &[String]| names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
     let parts = [
         ways,
-        plan.streams.map(|streams| format!("{streams} streams")),
+        plan.streams.map(|streams| if streams == 1 { "1 stream".to_owned() } else { format!("{streams} streams") }),
         plan.time_us.map(|time| format!("{time} for each pass")),
         plan.mss_bytes.map(|bytes| format!("segments of {bytes} bytes")),
         options.max_bytes.map(|bytes| format!("{bytes} for each pass")),

@@ -63,7 +63,7 @@ fn the_order_of_datagrams_is_told_only_where_the_receiver_counts_it() {
         (1, false, "1 datagram out of order"),
         (7, true, "7 datagrams out of order"),
     ] {
-        let said = loss_words(&one_direction(one_pass(0, reordered)), unknown);
+        let said = loss_words(&one_direction(one_pass(0, reordered)), "one rate was asked for", unknown);
         assert!(said.ends_with(&format!("jitter 18 µs, {told}.")), "{said}");
     }
 }
@@ -77,7 +77,7 @@ fn only_of_an_iperf3_server_the_order_of_an_upload_is_not_known() {
         section.far_end = far_end;
         section.udp = Outcome::Measured(UdpSection { upload: way(), download: way() });
         let mut view = View::default();
-        udp_summary(&section, &mut view);
+        udp_summary(&section, &|_| None, &mut view);
         let said = format!("{:?}", view.blocks);
         assert_eq!(said.matches("order not told").count(), unknown, "{said}");
         assert_eq!(said.matches("nothing out of order").count(), 2 - unknown, "{said}");
@@ -105,5 +105,30 @@ fn a_pace_and_a_rate_that_were_asked_for_are_told_in_words() {
         ),
     ] {
         assert_eq!(asked(&plan), told);
+    }
+}
+
+#[test]
+fn a_sender_that_could_send_no_more_is_not_blamed_where_the_line_is_full() {
+    let mbit = BitRate::from_mbit;
+    let none = || DirectionThroughput::skipped("--udp was asked for");
+    let at = |rate: u64, refused: u64| UdpPass { received_bps: mbit(rate), refused, ..one_pass(0, 0) };
+    for (line, refused, told) in [
+        (Some(941), 0, "the line is full"),
+        (Some(2_354), 0, "the PC could send no more than 950 Mbit/s"),
+        (Some(2_354), 3, "the PC's own port took no more: its queue was full"),
+        (None, 0, "the PC could send no more than 950 Mbit/s"),
+    ] {
+        let udp = UdpDirection {
+            passes: vec![at(500, 0), at(950, refused)],
+            ended_because: "the PC could send no more than 950 Mbit/s".into(),
+            ..one_direction(at(950, 0))
+        };
+        let mut section = ThroughputSection::new(none(), none(), Outcome::skipped("no echo"));
+        section.udp = Outcome::Measured(UdpSection { upload: Outcome::Measured(udp), download: Outcome::skipped("not asked") });
+        let mut view = View::default();
+        udp_summary(&section, &|_| line.map(mbit), &mut view);
+        let said = format!("{:?}", view.blocks);
+        assert!(said.contains(told), "{said}");
     }
 }

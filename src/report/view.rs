@@ -319,18 +319,7 @@ impl View {
     }
 }
 
-/// A share as per cent: `97 %`.
-pub(super) fn percent(share: f64) -> String {
-    if !share.is_finite() {
-        String::new()
-    } else if share > 0.0 && share < 0.000_05 {
-        "under 0.01 %".to_owned()
-    } else if share > 0.0 && share < 0.0095 {
-        format!("{:.2} %", share * 100.0)
-    } else {
-        format!("{:.0} %", share * 100.0)
-    }
-}
+pub(super) use crate::units::percent;
 
 /// A value with a word for its absence.
 pub(super) fn or_unknown<T: ToString>(value: Option<T>) -> String {

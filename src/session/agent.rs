@@ -146,15 +146,22 @@ impl Agent {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
         let friends = Arc::new(Semaphore::new(FRIENDS));
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
+        let mut told = false;
         while !stop.is_set() {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 _ = ticks.tick() => continue,
             };
-            let Ok((socket, peer)) = accepted else {
-                // Out of file descriptors or memory: wait for better times instead of spinning.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
+            let (socket, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors or memory: wait for better times instead of spinning, and say so once.
+                    if !std::mem::replace(&mut told, true) {
+                        (self.shared.tell)(AgentEvent::Note(crate::sys::not_taken(&error)));
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
             };
             let shared = Arc::clone(&self.shared);
             let peer = plain_socket(peer);

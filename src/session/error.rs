@@ -52,6 +52,18 @@ pub enum SessionError {
         /// For how long.
         seconds: u64,
     },
+    /// Nobody is there, where no agent was asked for.
+    #[error(
+        "nobody answers at {address} ({how}; TCP ports {ports} were tried): is the address right, and the NAS on? `weaklink link` without a host shows this host's ports"
+    )]
+    Nobody {
+        /// Who was asked.
+        address: String,
+        /// What the system said, or that it said nothing.
+        how: String,
+        /// The ports, in words.
+        ports: String,
+    },
     /// The host is there but nobody listens on the port.
     #[error("{address} refuses the connection: start `weaklink serve` there, or give the port that it printed as HOST:PORT")]
     Refused {

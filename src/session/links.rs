@@ -1,12 +1,14 @@
 //! The links as this end alone knows them: towards a host that runs no agent, or all ports whoever is at their other ends.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::model::document::{Document, Measurements};
 use crate::model::link::{HostLink, LinkSection};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Depth, Plan, Scope, Workload};
+use crate::mtu::FILE_SERVICES;
 use crate::session::alone::own_link;
 use crate::session::around::tree;
 use crate::session::client::{Run, blank, interrupted, now};
@@ -53,13 +55,62 @@ pub async fn look_at_links(settings: LinkSettings, events: Events) -> Result<Run
             let (name, family) = (target.host.clone(), settings.family);
             let addresses = blocking(move || resolve(&target, family)).await?;
             let nothing = || std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
-            Some(addresses.first().copied().ok_or_else(|| SessionError::Resolve { host: name, error: nothing() })?)
+            let peer = addresses.first().copied().ok_or_else(|| SessionError::Resolve { host: name, error: nothing() })?;
+            let interrupt = events.interrupt.clone();
+            tokio::select! {
+                there = blocking(move || somebody(peer)) => there?,
+                () = interrupted(&interrupt) => return Err(SessionError::Interrupted),
+            }
+            Some(peer)
         }
     };
     events.tell(Event::Begin { expected: settings.watch + settings.lldp });
     let ended = look(&settings, &events, peer, &mut document).await.err();
     events.tell(Event::End);
     Ok(Run { document, ended })
+}
+
+/// The time for a host to answer: the kernel needs 3 s to find nobody at an address of its own subnet (three ARP requests or neighbour
+/// solicitations, one a second).
+const ANSWER: Duration = Duration::from_secs(4);
+
+/// Whether anybody is at the other end: one of the ports that a NAS has accepts or refuses a connection. Blocking.
+fn somebody(peer: SocketAddr) -> Result<(), SessionError> {
+    let ports: Vec<u16> = FILE_SERVICES.iter().map(|(port, _)| *port).chain([peer.port()]).collect();
+    let (answers, came) = std::sync::mpsc::channel();
+    for port in &ports {
+        let (answers, address) = (answers.clone(), SocketAddr::new(peer.ip(), *port));
+        let address = match (address, peer) {
+            (SocketAddr::V6(mut v6), SocketAddr::V6(scoped)) => {
+                v6.set_scope_id(scoped.scope_id());
+                SocketAddr::V6(v6)
+            }
+            (address, _) => address,
+        };
+        let ask = move || drop(answers.send(TcpStream::connect_timeout(&address, ANSWER)));
+        // Without a thread the others ask; the receiver sees when all are done.
+        let _ = std::thread::Builder::new().name("somebody".into()).spawn(ask);
+    }
+    drop(answers);
+    let mut how = None;
+    let mut asked = false;
+    for answer in came {
+        asked = true;
+        match answer {
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
+                how = Some(error.to_string());
+            }
+            // A refusal is an answer, too, and another fault of ours says nothing about the other end.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
+    if !asked {
+        return Ok(());
+    }
+    let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let how = how.unwrap_or_else(|| format!("nothing came within {} s", ANSWER.as_secs()));
+    Err(SessionError::Nobody { address: peer.ip().to_string(), how, ports })
 }
 
 async fn look(

@@ -14,6 +14,7 @@ mod portable;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 use portable as imp;
 
+mod accept;
 pub mod ports;
 pub mod program;
 mod progress;
@@ -21,6 +22,7 @@ mod report;
 mod scratch;
 mod stop;
 
+pub use accept::not_taken;
 pub use progress::Progress;
 pub use report::Arrival;
 pub use scratch::{PREFIX, Room, Scratch, Swept, sweep};

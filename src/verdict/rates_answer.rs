@@ -6,7 +6,7 @@ use super::rank::{self, Answer, State};
 use super::rates_asked;
 use super::rates_compared::capital;
 use super::rates_group::together;
-use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, outage, udp_wire};
+use super::rules::{AS_ASKED, AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, outage, udp_wire};
 use super::seen::{Seen, Way};
 use super::sentence::{plain, ruled_out};
 use super::words::percent;
@@ -182,11 +182,15 @@ fn unexplained(seen: &Seen<'_>, answer: &Answer, answers: &[Answer; 2]) -> Verdi
 }
 
 /// How one direction's datagrams fared.
-enum Fate {
+enum Fate<'a> {
     /// The line's rate passes: with or without loss beyond.
     Full(BitRate),
     /// Nothing was lost; this is why no more was sent.
     Clean(BitRate, String),
+    /// The one rate that was asked for was sent, and what became of it.
+    Asked(&'a UdpPass),
+    /// The same where the sender did not reach that rate.
+    Missed(&'a UdpPass),
     /// Lost from here on, and nobody can say whether that is the line.
     Lost(BitRate),
     /// One rate was tried, and this was lost of it: what a lower one loses nobody knows.
@@ -195,7 +199,8 @@ enum Fate {
     Late(BitRate),
 }
 
-fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
+fn fate<'a>(seen: &Seen<'_>, udp: &'a UdpDirection) -> Option<Fate<'a>> {
+    let fixed = seen.doc.plan.throughput.as_ref().and_then(|plan| plan.udp.as_ref()?.rate_bps).is_some();
     let most = udp.passes.iter().map(|pass| pass.received_bps).max()?;
     let wire = udp_wire(seen, udp);
     let full = wire.is_some_and(|wire| most.as_f64() >= limits::AT_LINE_RATE * wire.as_f64());
@@ -207,6 +212,10 @@ fn fate(seen: &Seen<'_>, udp: &UdpDirection) -> Option<Fate> {
         _ if full => Fate::Full(most),
         _ if late => Fate::Late(most),
         Some(from) => udp.only().map_or(Fate::Lost(from), |pass| Fate::LostOfOne(lost_of(pass))),
+        None if fixed && udp.only().is_some() => {
+            let pass = udp.only()?;
+            if pass.missed_bps().is_some() { Fate::Missed(pass) } else { Fate::Asked(pass) }
+        }
         None => Fate::Clean(udp.clean_bps?, udp.ended_because.trim().trim_end_matches('.').to_owned()),
     })
 }
@@ -216,6 +225,22 @@ pub(super) fn lost_of(pass: &UdpPass) -> String {
     let missed = pass.missed_bps().map_or_else(String::new, |asked| format!(" ({asked} asked)"));
     let share = percent(pass.lost as f64 / pass.sent.max(1) as f64);
     format!("at {}{missed} {share} of the datagrams were lost; {} arrived", pass.rate_bps(), pass.received_bps)
+}
+
+/// What arrived of one rate at which nothing was lost that counts.
+fn arrived(pass: &UdpPass) -> String {
+    match pass.lost {
+        0 if pass.queued() => format!(
+            "no datagram was lost, but only {} arrived in each second: the rest stood in a queue, so a line on the way is full",
+            pass.received_bps
+        ),
+        0 => "no datagram was lost".to_owned(),
+        lost => format!(
+            "{} of the datagrams were lost, too few to count; {} arrived",
+            percent(lost as f64 / pass.sent.max(1) as f64),
+            pass.received_bps
+        ),
+    }
 }
 
 /// The rate that one pass was asked for and did not reach, in words.
@@ -229,7 +254,7 @@ fn behind(udp: Option<&UdpDirection>) -> String {
 
 fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
     let section = seen.doc.measurements.throughput.measured()?.udp.measured()?;
-    let found: Vec<(Direction, Fate)> =
+    let found: Vec<(Direction, Fate<'_>)> =
         ways.iter().filter_map(|way| Some((*way, fate(seen, section.of(*way).measured()?)?))).collect();
     let (mut text, mut full, mut lost) = (Vec::new(), !found.is_empty(), false);
     for (way, fate) in &found {
@@ -242,8 +267,10 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
                 format!("{way} datagrams arrive at {rate}, which is what {} can carry.{behind}", line_words(seen))
             }
             Fate::Clean(rate, why) => format!("{way} no loss that counts up to {rate}; no higher rate was tried: {why}.{behind}"),
+            Fate::Asked(pass) => format!("{way} {} of datagrams as asked: {}.", pass.rate_bps(), arrived(pass)),
+            Fate::Missed(pass) => format!("{way} at {}: {}.{behind}", pass.rate_bps(), arrived(pass)),
             Fate::Lost(rate) => format!("{way} datagrams get lost from {rate} on."),
-            Fate::LostOfOne(told) => format!("{way} {told}. Where loss begins a search tells (--udp without a rate)."),
+            Fate::LostOfOne(told) => format!("{way} {told}."),
             Fate::Late(rate) => format!(
                 "{way} the receiver's own kernel dropped datagrams before the network did: {rate} is what that host took."
             ),
@@ -252,7 +279,17 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
     if found.is_empty() {
         return None;
     }
+    if found.iter().any(|(_, fate)| matches!(fate, Fate::LostOfOne(_))) {
+        text.push(match seen.doc.plan.scope {
+            Scope::ThroughputIperf3 => {
+                "Where loss begins lower rates tell (--rate), or a search, which needs `weaklink serve` at the other end."
+                    .to_owned()
+            }
+            _ => "Where loss begins a search tells (--udp without a rate).".to_owned(),
+        });
+    }
     let text = text.join(" ");
+    let told = |fate: &Fate<'_>| matches!(fate, Fate::Asked(_) | Fate::Full(_));
     Some(match (full, lost) {
         (true, _) => verdict(
             Status::Healthy,
@@ -265,6 +302,9 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
             UNEXPLAINED,
             format!("{text} Whether that is the line's rate is not known: state the speeds with --link-speed pc=… and nas=…."),
         ),
+        _ if found.iter().all(|(_, fate)| told(fate)) => {
+            verdict(Status::Healthy, Component::None, AS_ASKED, Confidence::High, text)
+        }
         _ if found.iter().all(|(_, fate)| !matches!(fate, Fate::Late(_))) => {
             verdict(Status::Healthy, Component::None, TOOL_LIMIT, Confidence::Medium, text)
         }

@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::rates_answer::{asked, unknown, verdict};
-use super::rates_compared::capital;
+use super::rates_compared::{capital, has};
 use super::rules::{AS_ASKED, AT_LINE_RATE, Explains, Hit, TOO_LITTLE, TOOL_LIMIT, line_level};
 use super::seen::{Load, Seen, Sums, Way, window};
 use super::words::percent;
@@ -146,9 +146,7 @@ fn controls(seen: &Seen<'_>) -> (bool, Vec<String>) {
     let used: Vec<(Direction, &String)> = used.collect();
     let told = |(way, name): &(Direction, &String)| {
         let role = way.sender();
-        let host = seen.doc.hosts.of(role).measured().and_then(|host| host.tcp.measured());
-        let there = host.map(|tcp| tcp.congestion_available.join(", ")).filter(|list| !list.is_empty());
-        let there = there.map_or_else(String::new, |list| format!("; it has {list}"));
+        let there = has(seen, role, std::iter::empty());
         format!("The {} could not use {wish}{there}: {name} ran instead.", role.title())
     };
     (used.iter().any(|(_, name)| *name == wish), used.iter().filter(|(_, name)| *name != wish).map(told).collect())

@@ -23,12 +23,13 @@ pub(super) fn with_comparison(seen: &Seen<'_>, verdict: Verdict) -> Verdict {
     let missing = missing(seen, trials);
     let (told, missing) = (told.join(" "), missing.join(" "));
     let answer = [told.as_str(), missing.as_str()].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+    // Nothing was compared, and that was the question, whatever else was found.
+    if told.is_empty() {
+        return nothing((asked, trials), &missing, &verdict);
+    }
     if verdict.status == Status::Bottleneck {
         verdict.sentence = format!("{} {answer}", verdict.sentence);
         return verdict;
-    }
-    if told.is_empty() {
-        return nothing(asked, trials, &missing);
     }
     match verdict.status {
         Status::Inconclusive if rank::impossible(seen).is_none() && is_open(&verdict) => answered(seen, &verdict, &answer),
@@ -124,31 +125,44 @@ fn missing(seen: &Seen<'_>, trials: &[CongestionTrial]) -> Vec<String> {
         if names.is_empty() {
             return None;
         }
-        let host = seen.doc.hosts.of(role).measured().and_then(|host| host.tcp.measured());
-        let mut there = host.map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
-        // What ran is there, though perhaps for root alone.
-        for (name, _) in &all {
-            if !there.iter().any(|known| known == name) {
-                there.push((*name).to_owned());
-            }
-        }
-        let there = Some(there.join(", ")).filter(|list| !list.is_empty());
-        let there = there.map_or_else(String::new, |list| format!("; it has {list}"));
+        let there = has(seen, role, all.iter().map(|(name, _)| *name));
         Some(format!("The {} could not use {}{there}.", role.title(), names.join(" and ")))
     };
     [Role::Pc, Role::Nas].into_iter().filter_map(of_end).collect()
 }
 
-/// Nothing could be compared: what was asked for, who lacks it, and what there is.
-fn nothing(asked: &[String], trials: &[CongestionTrial], missing: &str) -> Verdict {
+/// What an end has in place of what it could not use: what its kernel lets this user choose, and what `ran` there.
+pub(super) fn has<'a>(seen: &Seen<'_>, role: Role, ran: impl Iterator<Item = &'a str>) -> String {
+    let host = seen.doc.hosts.of(role).measured().and_then(|host| host.tcp.measured());
+    let mut there = host.map(|tcp| tcp.congestion_available.clone()).unwrap_or_default();
+    // What ran is there, whatever the lists say.
+    for name in ran {
+        if !there.iter().any(|known| known == name) {
+            there.push(name.to_owned());
+        }
+    }
+    if there.is_empty() { String::new() } else { format!("; it has {}", there.join(", ")) }
+}
+
+/// Nothing could be compared: what was asked for, who lacks it, what there is, and what was found beside.
+fn nothing((asked, trials): (&[String], &[CongestionTrial]), missing: &str, found: &Verdict) -> Verdict {
     let failed = trials.iter().all(|trial| trial.pass.measured().is_none());
-    let why = trials.iter().filter(|_| failed).find_map(|trial| trial.pass.why()).map(|why| why.trim().trim_end_matches('.'));
+    // Who lacks what is told by name already.
+    let why = trials
+        .iter()
+        .filter(|_| failed && missing.is_empty())
+        .find_map(|trial| trial.pass.why())
+        .map(|why| why.trim().trim_end_matches('.'));
     let why = why.map_or_else(String::new, |why| format!(" ({why})"));
-    unknown(
+    let beside = found.sentence.strip_prefix("Bottleneck: ").map(|rest| format!(" Found beside that: {rest}"));
+    let mut open = unknown(
         TOO_LITTLE,
         format!(
-            "{} were to be compared, and no two of them ran{why}. {missing} A kernel's module may bring one: `modprobe tcp_NAME` as root.",
-            asked.join(" and ")
+            "{} were to be compared, and no two of them ran{why}. {missing} A kernel's module may bring one: `modprobe tcp_NAME` as root.{}",
+            asked.join(" and "),
+            beside.unwrap_or_default()
         ),
-    )
+    );
+    (open.rate_bps, open.ruled_out) = (found.rate_bps, found.ruled_out.clone());
+    open
 }

@@ -3,7 +3,7 @@
 use super::ideal;
 use super::limits;
 use super::rates_answer::{unknown, verdict};
-use super::rules::{AS_ASKED, AT_LINE_RATE, TOOL_LIMIT, UNEXPLAINED, nas_wire};
+use super::rules::{AS_ASKED, AT_LINE_RATE, UNEXPLAINED, nas_wire};
 use super::seen::Seen;
 use crate::model::Direction;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
@@ -85,10 +85,10 @@ pub(super) fn together(seen: &Seen<'_>) -> Option<Verdict> {
             ),
         ),
         Shared::Free => healthy(
-            TOOL_LIMIT,
+            AS_ASKED,
             Confidence::Medium,
             format!(
-                "{text}, as much as each of them alone: nothing that they share holds them back. More PCs would be needed to find the NAS's limit."
+                "the sum grows. {text}, as much as each of them alone (the best {best}): nothing that they share holds them back. More PCs would be needed to find the NAS's limit."
             ),
         ),
         Shared::Grows => healthy(

@@ -5,6 +5,7 @@ use super::ladder::Part;
 use super::limits;
 use super::rank::{self, Answer, State};
 use super::rates_answer;
+use super::rates_compared::capital;
 use super::rules::{AT_DEVICE_CLASS, AT_LINE_RATE, Hit, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, explain};
 use super::seen::{Load, Seen};
 use super::words::{bytes, disk, percent};
@@ -54,7 +55,7 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
     let plain = hit.code.starts_with("disk.") && matches!(part, Some(Part::Source | Part::Sink));
     match answer.ladder.rate(Part::Tcp).or(answer.ladder.rate(Part::Line)) {
         Some(tcp) if plain => text.push(format!("The network carries {}.", bytes(tcp))),
-        _ => text.extend(hit.evidence.iter().take(2).cloned()),
+        _ => text.extend(hit.evidence.iter().take(2).map(|line| without_way(line, direction))),
     }
     if let Some(tie) = answer.tie {
         let rate = answer.ladder.rate(tie).unwrap_or_default();
@@ -75,6 +76,12 @@ pub(super) fn bottleneck(seen: &Seen<'_>, hits: &[Hit], answer: &Answer, hit: &H
     }
     text.extend(seen.local().then(|| NO_CABLE.to_owned()));
     text.join(" ")
+}
+
+/// Evidence that begins with the direction that was just named, without it.
+fn without_way(line: &str, direction: Option<Direction>) -> String {
+    let rest = direction.and_then(|way| line.strip_prefix(way.arrow())?.strip_prefix(": "));
+    rest.map_or_else(|| line.to_owned(), capital)
 }
 
 /// A fault; where nothing but the path MTU was asked for it is no bottleneck of anything.
@@ -112,11 +119,11 @@ pub(super) fn impossible(seen: &Seen<'_>, found: rank::Impossible) -> Verdict {
     let (way, rate, line) = (found.direction.arrow(), found.rate, found.line);
     let text = match found.wire {
         Some(wire) => format!(
-            "Inconclusive: {rate} were measured {way}, and of a link of {line} headers and frames leave {wire} at MTU {}. Such a figure is not trusted: a cache, a virtual link or the clock of a host was measured. Run again with a longer time.",
+            "Inconclusive: {rate} were measured {way}, and of a link of {line} headers and frames leave {wire} at MTU {}. Such a figure is not trusted: a virtual link or the clock of a host was measured. Run again with a longer time.",
             seen.mtu
         ),
         None => format!(
-            "Inconclusive: {rate} were measured {way} over a link of {line}, which cannot be. Either {said} is wrong, or a cache was measured; state the true speed with --link-speed and run again."
+            "Inconclusive: {rate} were measured {way} over a link of {line}, which cannot be: {said} is wrong. State the true speed with --link-speed and run again."
         ),
     };
     let mut verdict = plain(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text);
@@ -345,9 +352,9 @@ fn network(seen: &Seen<'_>, say: &mut dyn FnMut(&str, String)) {
     let most = lost.iter().copied().fold(0.0, f64::max);
     let full = seen.ways.iter().all(|way| way.best.is_some() && !way.gap());
     if !lost.is_empty() && most < limits::LOSS_SHARE {
-        say("network.loss", format!("At most {} of the segments had to be sent again.", percent(most)));
+        say("network.loss", format!("{} of the segments at most had to be sent again.", capital(&percent(most))));
     } else if full {
-        say("network.loss", format!("{} of the segments were sent again, and yet the line is full.", percent(most)));
+        say("network.loss", format!("{} of the segments were sent again, and yet the line is full.", capital(&percent(most))));
     }
     let shares: Vec<f64> = seen.ways.iter().filter_map(super::seen::Way::share).collect();
     if full && let Some(least) = shares.iter().copied().reduce(f64::min) {

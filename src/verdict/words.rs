@@ -2,18 +2,7 @@
 
 use crate::model::storage::{Device, Disk, DiskResult};
 use crate::units::BitRate;
-
-/// `12 %`, with a digit more where it is small.
-pub(super) fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if value >= 9.95 || value == 0.0 {
-        format!("{value:.0} %")
-    } else if value >= 0.1 {
-        format!("{value:.1} %")
-    } else {
-        format!("{value:.3} %")
-    }
-}
+pub(super) use crate::units::percent;
 
 /// A rate as people write those of disks and copies: in bytes.
 pub(super) fn bytes(rate: BitRate) -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cli::args::ServeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{complain, print, say};
-use crate::cli::settings::{serve_code, write_code};
+use crate::cli::settings::{remove_code, serve_code, write_code};
 use crate::iperf3::{Iperf3Event, Iperf3Server};
 use crate::session::{Agent, AgentEvent, AgentSettings};
 use crate::sys::Stop;
@@ -86,6 +86,9 @@ pub fn serve(args: &ServeArgs) -> Exit {
             None => None,
         } {
             complain(&error);
+        }
+        if let Some(path) = &args.code_file {
+            remove_code(path, &code);
         }
         Exit::Interrupted
     });

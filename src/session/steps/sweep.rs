@@ -258,7 +258,8 @@ fn note(sweep: &mut Vec<SweepPoint>, pass: &Outcome<Pass>) {
     sweep.extend(pass.measured().map(|pass| SweepPoint { streams: pass.streams, goodput_bps: pass.goodput_bps }));
 }
 
-/// Both directions at once, with as many streams as gave most by themselves.
+/// Both directions at once, each with as many streams as gave most by themselves in the direction that needed more: with fewer one way
+/// the other would win by its number alone.
 async fn both(session: &mut ClientSession, section: &ThroughputSection) -> Result<Outcome<BothWays>, SessionError> {
     if !session.settings.throughput.ways.has_both() {
         return Ok(Outcome::skipped("both directions at once were not asked for"));
@@ -266,9 +267,9 @@ async fn both(session: &mut ClientSession, section: &ThroughputSection) -> Resul
     if !session.settings.scope.is_throughput() && session.settings.depth != Depth::Thorough {
         return Ok(Outcome::skipped("`weaklink throughput`, or a run with --thorough, measures both directions at once"));
     }
+    let best = Direction::BOTH.into_iter().filter_map(|way| section.of(way).best()).map(|pass| pass.streams).max();
+    let streams = session.settings.throughput.streams.or(best).unwrap_or(1);
     let plans = Direction::BOTH.map(|direction| {
-        let best = section.of(direction).best().map_or(1, |pass| pass.streams);
-        let streams = session.settings.throughput.streams.unwrap_or(best);
         let mut plan = plan(session, direction, streams);
         // Both must run for one and the same time.
         plan.options.enough = None;

@@ -40,8 +40,8 @@ pub(super) const RULES: &[Rule] = &[
         doc: RuleDoc {
             code: "none.as-asked",
             title: "What was asked for was measured",
-            meaning: "The question was not whether the line is full: streams were paced on purpose, congestion controls were compared, or several PCs measured at once. That is answered, and nothing is at fault in it.",
-            detected: "With --pacing: the streams reach 90 % of the pace that was asked for and more. With --congestion A,B: at least two of them ran in one direction. With --together: the sum of all PCs is clearly more than the best of them gets alone.",
+            meaning: "The question was not whether the line is full: streams were paced on purpose, datagrams were sent at one rate, congestion controls were compared, or several PCs measured at once. That is answered, and nothing is at fault in it.",
+            detected: "With --pacing: the streams reach 90 % of the pace that was asked for and more. With --congestion A,B: at least two of them ran in one direction. With --udp --rate: that rate was sent and next to nothing of it was lost. With --together: the sum of all PCs is known, and none of them is worse off than another for a reason of its own.",
             fix: "Nothing is broken. What the line carries without these wishes tells a test without them.",
         },
         check: elsewhere,
@@ -50,8 +50,8 @@ pub(super) const RULES: &[Rule] = &[
         doc: RuleDoc {
             code: "none.tool-limit",
             title: "A figure cannot be, or the measurement was the limit",
-            meaning: "More was measured than the link can carry, copies ran faster than the measurement of TCP, or our own copy ran slower than the disk and the network that it used, or what was asked for (a buffer, one stream on one core, one rate of datagrams, so many PCs) set the rate. Such figures prove nothing about network or disk.",
-            detected: "A rate above the line rate of a port, above what its headers leave, or above what the user stated; a stream thread at a full core while the others idle and only so many streams were asked for; buffers that were asked for with --window and that the streams fill; datagrams that all arrive up to the highest rate that was tried; several PCs that each get at once what they get alone; or a copy clearly faster than raw TCP in the same direction. As information: our own copy more than 20 % slower than the disk and TCP are by themselves. Never on one machine alone: loopback has no line, and a stated speed says nothing there.",
+            meaning: "More was measured than the link can carry, copies ran faster than the measurement of TCP, or our own copy ran slower than the disk and the network that it used, or what was asked for (a buffer, one stream on one core, a rate of datagrams that the sender did not reach) set the rate. Such figures prove nothing about network or disk.",
+            detected: "A rate above the line rate of a port, above what its headers leave, or above what the user stated; a stream thread at a full core while the others idle and only so many streams were asked for; buffers that were asked for with --window and that the streams fill; datagrams that all arrive up to the highest rate that was tried; or a copy clearly faster than raw TCP in the same direction. As information: our own copy more than 20 % slower than the disk and TCP are by themselves. Never on one machine alone: loopback has no line, and a stated speed says nothing there.",
             fix: "Check the stated speed; measure again with more streams or more time, and while the hosts are idle.",
         },
         check: super::own_copy::check,

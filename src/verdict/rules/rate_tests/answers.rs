@@ -13,7 +13,7 @@ fn a_comparison_stands_in_the_answer_with_its_figures() {
         (
             &[("cubic", 930), ("bbr", 938)],
             None,
-            "Healthy: PC → NAS: bbr 938 Mbit/s and cubic 930 Mbit/s carry alike (0.9 % apart",
+            "Healthy: PC → NAS: bbr 938 Mbit/s and cubic 930 Mbit/s carry alike (0.86 % apart",
         ),
         (
             &[("cubic", 938), ("reno", 500), ("nosuch", 938)],
@@ -150,4 +150,58 @@ fn one_rate_of_datagrams_says_what_it_lost_and_not_where_loss_begins() {
         assert!(!verdict.sentence.contains(" on."), "{}", verdict.sentence);
         assert_eq!(verdict.code.to_string() == "network.datagram-loss", known, "{}", verdict.sentence);
     }
+}
+
+#[test]
+fn one_rate_of_datagrams_that_passes_is_as_asked_and_what_waits_in_a_queue_did_not_arrive() {
+    let sent = |sent: u64, arrived: u64, asked: u64, lost: u64| {
+        let mut doc = datagrams_only(2_500, None);
+        doc.no_links();
+        doc.plan.throughput.as_mut().unwrap().udp =
+            Some(crate::model::plan::UdpPlan { rate_bps: Some(mbit(asked)), ..Default::default() });
+        let section = doc.tcp().udp.measured_mut().unwrap();
+        section.download = Outcome::skipped("--upload was asked for");
+        let udp = section.upload.measured_mut().unwrap();
+        udp.passes =
+            vec![crate::model::udp::UdpPass { asked_bps: mbit(asked), received_bps: mbit(arrived), ..datagrams(sent, lost) }];
+        udp.clean_bps = Some(mbit(sent));
+        doc.plan.throughput.as_mut().unwrap().ways = Ways::Upload;
+        judge(&doc).verdict
+    };
+    for (verdict, code, words) in [
+        (sent(100, 100, 100, 0), "none.as-asked", "PC → NAS 100 Mbit/s of datagrams as asked: no datagram was lost."),
+        (sent(955, 946, 955, 0), "none.as-asked", "only 946 Mbit/s arrived in each second: the rest stood in a queue"),
+        (sent(100, 100, 100, 300), "none.as-asked", "0.3 % of the datagrams were lost, too few to count; 100 Mbit/s arrived."),
+        (
+            sent(616, 616, 955, 0),
+            "none.tool-limit",
+            "at 616 Mbit/s: no datagram was lost. The 955 Mbit/s that was asked for was not",
+        ),
+    ] {
+        assert_eq!(verdict.code.to_string(), code, "{}", verdict.sentence);
+        assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+        assert!(!verdict.sentence.contains("higher rate"), "{}", verdict.sentence);
+    }
+}
+
+#[test]
+fn no_two_controls_that_ran_are_inconclusive_beside_a_fault_too() {
+    let mut doc = one_gbit();
+    compare(&mut doc, &[("nosuch", 400), ("cubic", 400)]);
+    lacks(&mut doc, "nosuch");
+    doc.passes(Upload, |pass| pass.goodput_bps = mbit(400));
+    doc.stats(Upload, |stats| stats.retransmits = Some(40_000));
+    let verdict = judge(&doc).verdict;
+    assert_eq!((verdict.status, verdict.code.to_string().as_str()), (Status::Inconclusive, "inconclusive.too-little-evidence"));
+    assert!(verdict.sentence.contains("Found beside that: "), "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("The PC could not use nosuch; it has reno, cubic."), "{}", verdict.sentence);
+}
+
+#[test]
+fn a_direction_is_named_once_where_the_evidence_begins_with_it() {
+    let mut doc = one_gbit();
+    doc.passes(Upload, |pass| pass.goodput_bps = mbit(400));
+    doc.stats(Upload, |stats| stats.retransmits = Some(40_000));
+    let sentence = judge(&doc).verdict.sentence;
+    assert!(sentence.contains("in the direction PC → NAS. ") && sentence.matches("PC → NAS").count() == 1, "{sentence}");
 }

@@ -233,3 +233,19 @@ fn less_evidence_about_rates_never_makes_surer() {
         }
     }
 }
+
+#[test]
+fn an_echo_that_waits_beside_a_full_processor_is_not_laid_to_the_network_alone() {
+    for (busiest, words) in [(0.3, "of it is waiting in a queue."), (0.99, "of it is waiting in a queue or for a processor.")] {
+        let mut doc = one_gbit();
+        doc.both(|pass| pass.loaded_rtt = Outcome::Measured(rtt(132_000)));
+        doc.both(|pass| pass.cpu_nas = Outcome::Measured(cpu_window(0.3)));
+        doc.both(|pass| pass.cpu_pc = Outcome::Measured(cpu_window(0.3)));
+        if busiest > 0.9 {
+            doc.both(|pass| pass.cpu_nas = Outcome::Measured(cpu_window(0.99)));
+        }
+        let found = judge(&doc).findings;
+        let finding = found.iter().find(|finding| finding.code.cause == "bufferbloat").expect("132 ms are a queue");
+        assert!(finding.evidence[0].contains(words), "{:?}", finding.evidence);
+    }
+}

@@ -269,8 +269,10 @@ pub(super) const VERDICTS: &[Case] = &[
                 udp.clean_bps = Some(udp.passes[0].asked_bps);
                 udp.ended_because = "that rate was asked for".into();
             }
+            let asked = crate::model::plan::UdpPlan { rate_bps: Some(mbit(95)), ..Default::default() };
+            doc.plan.throughput.as_mut().unwrap().udp = Some(asked);
         },
-        "none.tool-limit",
+        "none.as-asked",
     ),
     (
         "several PCs get all what they get alone",
@@ -280,7 +282,7 @@ pub(super) const VERDICTS: &[Case] = &[
             doc.tcp().upload = DirectionThroughput::skipped("together");
             doc.tcp().download = DirectionThroughput::skipped("together");
         },
-        "none.tool-limit",
+        "none.as-asked",
     ),
     (
         "several PCs get less, and the NAS's link could carry more",
