@@ -7,7 +7,7 @@ use super::rates_asked;
 use super::rates_compared::capital;
 use super::rates_group::together;
 use super::rules::{AS_ASKED, AT_DEVICE_CLASS, AT_LINE_RATE, TOO_LITTLE, TOOL_LIMIT, UNEXPLAINED, outage, udp_wire};
-use super::seen::{Seen, Way};
+use super::seen::{Load, Seen, Way};
 use super::sentence::{plain, ruled_out};
 use super::words::percent;
 use crate::model::finding::{Component, Confidence, Status, Verdict};
@@ -252,6 +252,23 @@ fn behind(udp: Option<&UdpDirection>) -> String {
     told.unwrap_or_default()
 }
 
+/// A sender that handed over less than it was to, though its port took all of it: then its program was late, and the rest was never tried.
+fn sender_late(udp: &UdpDirection, way: Direction) -> Option<String> {
+    let pass = udp.passes.iter().max_by_key(|pass| pass.asked_bps).filter(|pass| pass.refused == 0)?;
+    let asked = pass.missed_bps()?;
+    let role = way.sender();
+    let cpu = if role == Role::Pc { &pass.cpu_pc } else { &pass.cpu_nas };
+    let load = cpu.measured().map(Load::of)?;
+    (load.starved() || load.core_full()).then(|| {
+        format!(
+            "The {}'s processor did not let its program send {asked} in time (its threads waited for a core for {} of the time, the busiest core was {} busy): what the network does with that was not tried.",
+            role.title(),
+            percent(load.run_delay),
+            percent(load.core)
+        )
+    })
+}
+
 fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
     let section = seen.doc.measurements.throughput.measured()?.udp.measured()?;
     let found: Vec<(Direction, Fate<'_>)> =
@@ -288,9 +305,13 @@ fn datagrams(seen: &Seen<'_>, ways: &[Direction]) -> Option<Verdict> {
             _ => "Where loss begins a search tells (--udp without a rate).".to_owned(),
         });
     }
+    let late: Vec<String> = found.iter().filter_map(|(way, _)| sender_late(section.of(*way).measured()?, *way)).collect();
+    let hindered = !late.is_empty();
+    text.extend(late);
     let text = text.join(" ");
     let told = |fate: &Fate<'_>| matches!(fate, Fate::Asked(_) | Fate::Full(_));
     Some(match (full, lost) {
+        _ if hindered && !full => verdict(Status::Inconclusive, Component::None, TOOL_LIMIT, Confidence::Low, text),
         (true, _) => verdict(
             Status::Healthy,
             Component::None,

@@ -205,3 +205,26 @@ fn a_direction_is_named_once_where_the_evidence_begins_with_it() {
     let sentence = judge(&doc).verdict.sentence;
     assert!(sentence.contains("in the direction PC → NAS. ") && sentence.matches("PC → NAS").count() == 1, "{sentence}");
 }
+
+#[test]
+fn a_sender_that_was_kept_from_a_core_tested_no_network() {
+    let at = |waits: f64, refused: u64| {
+        let mut doc = datagrams_only(2_500, None);
+        let section = doc.tcp().udp.measured_mut().unwrap();
+        section.download = Outcome::skipped("--upload was asked for");
+        let udp = section.upload.measured_mut().unwrap();
+        let mut pass = crate::model::udp::UdpPass { asked_bps: mbit(50), received_bps: mbit(9), refused, ..datagrams(9, 0) };
+        pass.cpu_pc.measured_mut().unwrap().run_delay = Outcome::Measured(waits);
+        udp.passes = vec![pass];
+        udp.clean_bps = Some(mbit(9));
+        doc.plan.throughput.as_mut().unwrap().ways = Ways::Upload;
+        judge(&doc).verdict
+    };
+    let late = at(0.6, 0);
+    assert_eq!(late.status, Status::Inconclusive, "{}", late.sentence);
+    for part in ["did not let its program send 50 Mbit/s in time", "waited for a core for 60 %"] {
+        assert!(late.sentence.contains(part), "{part}: {}", late.sentence);
+    }
+    assert!(!at(0.02, 0).sentence.contains("in time"));
+    assert!(!at(0.6, 40_000).sentence.contains("in time"));
+}

@@ -29,7 +29,9 @@ const PROCESSORS: &[Case] = &[
         2_500,
         |doc| {
             // Streams that wait for a program leave gaps.
-            Direction::BOTH.into_iter().for_each(|way| doc.stats(way, |stats| stats.busy_us = Some(1_600_000)));
+            for way in Direction::BOTH {
+                doc.stats(way, |stats| stats.busy_us = Some(1_600_000));
+            }
             doc.both(|pass| {
                 pass.goodput_bps = mbit(1_200);
                 cpu(pass, Pc, |w| {
