@@ -18,6 +18,20 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
+    /// From the fields of the link registers (PCI Express Base Specification, 7.5.3.6 to 7.5.3.8): the code of the speed, and the width.
+    pub(super) fn of_codes(speed: u32, width: u32) -> Option<Self> {
+        let giga = match speed {
+            1 => 2.5,
+            2 => 5.0,
+            3 => 8.0,
+            4 => 16.0,
+            5 => 32.0,
+            6 => 64.0,
+            _ => return None,
+        };
+        (1..=32).contains(&width).then_some(Self { giga, width })
+    }
+
     /// The rate after the line code: 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, 242 of 256 bytes of a flit above.
     pub(super) fn rate(self) -> BitRate {
         let code = match self.giga {
@@ -136,19 +150,7 @@ fn express(capability: &[u8]) -> Option<State> {
     let on = [(1, "L0s"), (2, "L1")].into_iter().filter(|(bit, _)| control & bit != 0).map(|(_, word)| word);
     // Both fields have speed in bits 0 to 3 and width in bits 4 to 9; bits 10 and 11 of the first are the states
     // that the device can do.
-    let lanes = |field: u32| {
-        let giga = match field & 0xf {
-            1 => 2.5,
-            2 => 5.0,
-            3 => 8.0,
-            4 => 16.0,
-            5 => 32.0,
-            6 => 64.0,
-            _ => return None,
-        };
-        let width = field >> 4 & 0x3f;
-        (1..=32).contains(&width).then_some(Lanes { giga, width })
-    };
+    let lanes = |field: u32| Lanes::of_codes(field & 0xf, field >> 4 & 0x3f);
     let able = most >> 10 & 3 != 0;
     Some(State { now: lanes(now.into()), most: lanes(most), aspm: able.then(|| words(on)), hidden: false })
 }

@@ -220,18 +220,9 @@ fn hardware(thing: &Thing) -> Hardware {
     }
 }
 
-/// The speed's code is that of the register itself (PCI Express base 7.5.3.8).
+/// The speed's code is that of the register itself.
 fn lanes(code: Option<u32>, width: Option<u32>) -> Option<Lanes> {
-    let giga = match code? {
-        1 => 2.5,
-        2 => 5.0,
-        3 => 8.0,
-        4 => 16.0,
-        5 => 32.0,
-        6 => 64.0,
-        _ => return None,
-    };
-    Some(Lanes { giga, width: width.filter(|width| (1..=32).contains(width))? })
+    Lanes::of_codes(code?, width?)
 }
 
 fn team(thing: &Thing) -> Option<Team> {
