@@ -52,14 +52,14 @@ pub enum SessionError {
         /// For how long.
         seconds: u64,
     },
-    /// Nobody is there, where no agent was asked for.
+    /// Nobody can be reached there, where no agent was asked for.
     #[error(
         "nobody answers at {address} ({how}; TCP ports {ports} were tried): is the address right, and the NAS on? `weaklink link` without a host shows this host's ports"
     )]
     Nobody {
         /// Who was asked.
         address: String,
-        /// What the system said, or that it said nothing.
+        /// What the system said.
         how: String,
         /// The ports, in words.
         ports: String,

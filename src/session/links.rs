@@ -74,7 +74,8 @@ pub async fn look_at_links(settings: LinkSettings, events: Events) -> Result<Run
 /// solicitations, one a second).
 const ANSWER: Duration = Duration::from_secs(4);
 
-/// Whether anybody is at the other end: one of the ports that a NAS has accepts or refuses a connection. Blocking.
+/// Whether anybody may be at the other end: no neighbour or router says of every port that a NAS has that the host cannot be reached.
+/// Blocking.
 fn somebody(peer: SocketAddr) -> Result<(), SessionError> {
     let ports: Vec<u16> = FILE_SERVICES.iter().map(|(port, _)| *port).chain([peer.port()]).collect();
     let (answers, came) = std::sync::mpsc::channel();
@@ -93,23 +94,17 @@ fn somebody(peer: SocketAddr) -> Result<(), SessionError> {
     }
     drop(answers);
     let mut how = None;
-    let mut asked = false;
     for answer in came {
-        asked = true;
         match answer {
-            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {}
             Err(error) if matches!(error.kind(), ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
                 how = Some(error.to_string());
             }
-            // A refusal is an answer, too, and another fault of ours says nothing about the other end.
+            // A refusal is an answer, too; silence may be a firewall's, and another fault of ours says nothing about the other end.
             Ok(_) | Err(_) => return Ok(()),
         }
     }
-    if !asked {
-        return Ok(());
-    }
+    let Some(how) = how else { return Ok(()) };
     let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-    let how = how.unwrap_or_else(|| format!("nothing came within {} s", ANSWER.as_secs()));
     Err(SessionError::Nobody { address: peer.ip().to_string(), how, ports })
 }
 
