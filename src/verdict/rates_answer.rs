@@ -360,10 +360,10 @@ fn nothing(seen: &Seen<'_>) -> Verdict {
 fn too_short(seen: &Seen<'_>) -> Option<String> {
     let passes = Direction::BOTH.into_iter().filter_map(|way| Some((way, seen.doc.measurements.throughput.measured()?.of(way))));
     let (way, pass) = passes.filter_map(|(way, passes)| Some((way, passes.best()?))).max_by_key(|(_, pass)| pass.elapsed_us)?;
+    let time = if pass.elapsed_us.0 == 0 { String::new() } else { format!(" in {}", pass.elapsed_us) };
     Some(format!(
-        "{} {} in {} are too little to tell a rate: TCP is still starting then. Give it a second (--time 1), or more bytes.",
+        "{} {}{time} are too little to tell a rate: TCP is still starting then. Give it a second (--time 1), or more bytes.",
         way.arrow(),
-        pass.bytes,
-        pass.elapsed_us
+        pass.bytes
     ))
 }
