@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::link::{Duplex, Neighbour};
 use crate::model::outcome::Source;
+use crate::units::BitRate;
 
 /// More neighbours than this are not listed.
 const MOST: usize = 64;
@@ -55,7 +56,7 @@ fn neighbour(interface: &str, facts: &Map<String, Value>) -> Neighbour {
         // It is printed only for a port that is part of one; the number is the aggregation's.
         aggregation: of_port("aggregation").and_then(text).map(|_| [true, true]),
         autoneg: of_port("auto-negotiation").and_then(|it| Some([flag(it, "supported")?, flag(it, "enabled")?])),
-        speed_bps: None,
+        speed_bps: of_port("auto-negotiation").and_then(first).and_then(|it| speed(&text(it.get("current")?)?)),
         duplex: of_port("auto-negotiation").and_then(first).and_then(|it| duplex(&text(it.get("current")?)?)),
         // These are not printed.
         stated_mtu: None,
@@ -112,6 +113,23 @@ fn duplex(words: &str) -> Option<Duplex> {
         (false, true) => Some(Duplex::Half),
         _ => None,
     }
+}
+
+/// The speed in the words for a kind of port: a number of Mbit/s, or of Gbit/s with a `G` behind it (`2p5GigT`, `10GbaseT`).
+/// None for what is no port of Ethernet over a cable of its own: access lines (`2BaseTL`), passive optical networks of two speeds
+/// (`10G1Gbase…`).
+fn speed(words: &str) -> Option<BitRate> {
+    let kind = words.split(' ').next()?.to_ascii_lowercase();
+    let end = kind.find(|c: char| !c.is_ascii_digit() && c != 'p')?;
+    let (number, unit) = kind.split_at_checked(end)?;
+    let (whole, tenths) = number.split_once('p').unwrap_or((number, "0"));
+    let tenths = whole.parse::<u64>().ok()?.checked_mul(10)?.checked_add(tenths.parse::<u64>().ok().filter(|it| *it < 10)?)?;
+    let mbit = match unit.strip_prefix('g') {
+        Some(rest) if rest.starts_with("base") || rest.starts_with("ig") => tenths.checked_mul(100)?,
+        None if unit.starts_with("base") => tenths / 10,
+        _ => return None,
+    };
+    (10..=800_000).contains(&mbit).then_some(BitRate(mbit * 1_000_000))
 }
 
 /// The number of the VLAN of untagged frames; 0 says that there is none.
@@ -187,8 +205,33 @@ mod tests {
         let told = from_lldpctl(recorded!("lldpctl_one.json")).remove(0);
         assert_eq!(told.port_description.as_deref(), Some("Summit300-48-Port 1001"));
         assert_eq!((told.duplex, told.autoneg), (Some(Duplex::Full), both));
+        assert_eq!(told.speed_bps, Some(BitRate(100_000_000)));
         assert_eq!(told.capabilities, ["bridge", "router"]);
         assert!(told.system_description.unwrap().starts_with("Summit300-48 - Version 7.4e.1"));
+    }
+
+    #[test]
+    fn a_kind_of_port_names_its_speed() {
+        // Words of lldpd 1.0.16.
+        for (words, mbit) in [
+            ("10BaseTHD - UTP MAU, half duplex mode", Some(10)),
+            ("1000BaseTFD - Four-pair Category 5 UTP, full duplex mode", Some(1_000)),
+            ("1000baseKX - X backplane, full duplex mode only", Some(1_000)),
+            ("2p5GigT - 2.5GBASE-T Four-pair twisted-pair balanced copper cabling PHY", Some(2_500)),
+            ("2p5GbaseX - 2.5GBASE-X PCS/PMA over undefined PMD", Some(2_500)),
+            ("5GigT - 5GBASE-T Four-pair twisted-pair balanced copper cabling PHY", Some(5_000)),
+            ("10GigBaseLR - R fiber over 1310 nm optics", Some(10_000)),
+            ("10GbaseT - Four-pair Category 6A or better, full duplex mode only", Some(10_000)),
+            ("100GbaseLR4 - 100GBASE-R PCS/PMA over 4 WDM lane single mode fiber, long reach", Some(100_000)),
+            ("10G1GbasePRXD1 - One single-mode fiber asymmetric-rate EPON OLT, low power budget (PRX10)", None),
+            ("2BaseTL - Voice grade UTP copper, up to 2700m, optional PAF", None),
+            ("unknown", None),
+            ("99999999999999999999GbaseT", None),
+            ("10ppppGbaseT", None),
+            ("", None),
+        ] {
+            assert_eq!(speed(words), mbit.map(|mbit: u64| BitRate(mbit * 1_000_000)), "{words}");
+        }
     }
 
     #[test]

@@ -198,7 +198,14 @@ fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
     let half = idle.is_some() && least.is_some();
     let confidence =
         if both && !half && [Role::Pc, Role::Nas].into_iter().all(known) { Confidence::High } else { Confidence::Medium };
-    healthy(confidence, &format!("{ports}.{line}{carried}{doubt}"))
+    let unseen = [Role::Pc, Role::Nas].into_iter().find(|role| seen.end(*role).link.is_none());
+    let unseen =
+        unseen.map_or(String::new(), |role| format!(" What lies behind, up to the {}, was not looked at.", role.title()));
+    let mut verdict = healthy(confidence, &format!("{ports}.{line}{carried}{doubt}{unseen}"));
+    if half || !unseen.is_empty() {
+        verdict.sentence = verdict.sentence.replacen("Healthy:", "Healthy as far as was looked:", 1);
+    }
+    verdict
 }
 
 /// What passed under load, each way.

@@ -57,6 +57,18 @@ fn each_direction_is_told_and_the_slower_one_decides() {
 }
 
 #[test]
+fn an_end_that_was_not_looked_at_is_not_called_healthy_outright() {
+    let whole = judge(&links(Scope::Link, 1_000, true)).verdict.sentence;
+    assert!(whole.starts_with("Healthy: ") && !whole.contains("not looked at"), "{whole}");
+    let mut doc = links(Scope::LinkWithoutAgent, 1_000, false);
+    doc.measurements.link.measured_mut().expect("links").nas = Outcome::skipped("no agent took part");
+    let alone = judge(&doc).verdict;
+    assert!(alone.sentence.starts_with("Healthy as far as was looked: "), "{}", alone.sentence);
+    assert!(alone.sentence.ends_with("up to the NAS, was not looked at."), "{}", alone.sentence);
+    assert_eq!(alone.confidence, Confidence::Medium);
+}
+
+#[test]
 fn what_was_stated_is_about_a_way_to_a_host_and_hides_no_port_of_this_one() {
     let mut doc = links(Scope::LinkOfHost, 100, false);
     doc.modes(Pc, &[100, 1_000], &[100, 1_000], &[100, 1_000]);
