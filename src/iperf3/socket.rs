@@ -87,7 +87,8 @@ fn note(refused: &mut Vec<String>, what: &str, done: io::Result<()>) {
 
 #[cfg(unix)]
 fn set_tos(socket: &Socket, tos: u8) -> io::Result<()> {
-    if socket.domain()? == Domain::IPV6 {
+    // Asked of its address, as not every system tells a socket's family.
+    if socket.local_addr()?.domain() == Domain::IPV6 {
         // An IPv4 peer of a socket for both families needs the other option; where it is refused, it is not needed.
         let _ = socket.set_tos_v4(tos.into());
         socket.set_tclass_v6(tos.into())

@@ -107,6 +107,7 @@ pub(super) struct PortRow {
 }
 
 /// One entry of the kernel's table of neighbours (ARP and neighbour discovery).
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NeighbourRow {
     /// The interface's index.

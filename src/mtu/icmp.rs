@@ -118,6 +118,9 @@ impl Series {
     }
 
     /// What an ICMP message that arrived says about a request of ours to `peer`: that it was too large for a router.
+    ///
+    /// Addresses are compared by their bytes: `pnet` has a type of its own for them where nothing asks for its part for packets of
+    /// the system, as on Windows.
     pub(crate) fn too_big(&self, message: &[u8], peer: IpAddr) -> Option<TooBig> {
         match (self.family, peer) {
             (Family::V4, IpAddr::V4(peer)) => {
@@ -126,7 +129,7 @@ impl Series {
                 let packet = Ipv4Packet::new(error.payload())?;
                 let about_us = kind == (IcmpTypes::DestinationUnreachable, FragmentationRequiredAndDFFlagSet)
                     && packet.get_next_level_protocol() == IpNextHeaderProtocols::Icmp
-                    && packet.get_destination() == peer;
+                    && packet.get_destination().octets() == peer.octets();
                 let sequence = self.quoted(behind_header(error.payload())?).filter(|_| about_us)?;
                 Some(TooBig { sequence, mtu: error.get_next_hop_mtu().into() })
             }
@@ -137,7 +140,7 @@ impl Series {
                 // Our requests have no extension headers: ICMPv6 follows at once.
                 let about_us = error.get_icmpv6_type() == Icmpv6Types::PacketTooBig
                     && header.get_next_header() == IpNextHeaderProtocols::Icmpv6
-                    && header.get_destination() == peer;
+                    && header.get_destination().octets() == peer.octets();
                 let sequence = self.quoted(packet.get(40..)?).filter(|_| about_us)?;
                 Some(TooBig { sequence, mtu: u32::from_be_bytes(*mtu) })
             }

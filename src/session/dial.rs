@@ -142,7 +142,7 @@ pub fn reach(target: &Target, family: Family, bind: Option<IpAddr>) -> Result<Tc
     if let Some(own) = bind {
         addresses.retain(|address| plain(address.ip()).is_ipv4() == plain(own).is_ipv4());
     }
-    let spec = SocketSpec { mss_clamp: Some(CONTROL_MSS), bind, ..SocketSpec::default() };
+    let spec = SocketSpec { mss_wish: Some(CONTROL_MSS), bind, ..SocketSpec::default() };
     let mut last = None;
     for address in addresses {
         match connect(address, &spec, CONNECT) {

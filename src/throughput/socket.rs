@@ -23,6 +23,9 @@ const LARGEST_DSCP: u8 = 63;
 pub struct SocketSpec {
     /// The largest segment in bytes, for a path that drops larger packets in silence; none leaves it to the system.
     pub mss_clamp: Option<u32>,
+    /// The same for a connection that is of use without it too, where the system does not take it (Windows; macOS and the BSDs take
+    /// no more than their own default, 512 and 536, before the handshake).
+    pub mss_wish: Option<u32>,
     /// The address of this end, where it has several; none leaves it to the route.
     pub bind: Option<IpAddr>,
     /// What is asked beside that: congestion control, buffers, pacing, code point. Wishes, since a system may refuse them; what came of
@@ -46,6 +49,9 @@ pub fn connect(addr: SocketAddr, spec: &SocketSpec, timeout: Duration) -> io::Re
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))
         .map_err(|error| explain(&error, "open a TCP socket", &addr))?;
     clamp(&socket, spec).map_err(|error| explain(&error, "limit the segment size of a connection", &addr))?;
+    if let Some(bytes) = spec.mss_wish {
+        let _ = sys::tcp::set_max_segment(&socket, bytes);
+    }
     wish(&socket, &spec.options);
     if let Some(own) = spec.bind {
         socket

@@ -1,5 +1,7 @@
 //! A host that is asked by its own programs: which interfaces it has, what each tells, and what stands below it.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
@@ -17,6 +19,9 @@ const MOST: usize = 32;
 /// Asks a program of the system.
 pub(super) type Ask<'a> = &'a dyn Fn(Question<'_>) -> io::Result<Printed>;
 
+/// An interface, and the names directly below it.
+type One = (Interface, Vec<String>);
+
 /// The host.
 pub(super) struct Machine<'a> {
     teller: Teller,
@@ -24,6 +29,8 @@ pub(super) struct Machine<'a> {
     ask: Ask<'a>,
     /// What PowerShell told, where it is the one to ask.
     windows: Option<Adapters>,
+    /// What was told already: each program is started once for an interface.
+    told: RefCell<BTreeMap<String, One>>,
 }
 
 impl<'a> Machine<'a> {
@@ -33,12 +40,12 @@ impl<'a> Machine<'a> {
             let printed = ask(Question::Script(&script::script(peer))).unwrap_or_default();
             Adapters::read(&printed.text)
         });
-        Self { teller, listed, ask, windows }
+        Self { teller, listed, ask, windows, told: RefCell::default() }
     }
 
     /// The host without the program that takes seconds.
-    pub(super) const fn quick(teller: Teller, listed: Vec<Listed>, ask: Ask<'a>) -> Self {
-        Self { teller, listed, ask, windows: None }
+    pub(super) fn quick(teller: Teller, listed: Vec<Listed>, ask: Ask<'a>) -> Self {
+        Self { teller, listed, ask, windows: None, told: RefCell::default() }
     }
 
     fn row(&self, name: &str) -> Option<&Listed> {
@@ -86,7 +93,16 @@ impl<'a> Machine<'a> {
     }
 
     /// What one interface tells, and the names directly below it.
-    pub(super) fn one(&self, name: &str) -> (Interface, Vec<String>) {
+    pub(super) fn one(&self, name: &str) -> One {
+        if let Some(told) = self.told.borrow().get(name) {
+            return told.clone();
+        }
+        let one = self.asked(name);
+        self.told.borrow_mut().insert(name.to_owned(), one.clone());
+        one
+    }
+
+    fn asked(&self, name: &str) -> One {
         let listed = self.row(name);
         match (&self.windows, self.teller) {
             (Some(told), _) => (windows::interface(told, name, listed), windows::below(told, name)),

@@ -161,7 +161,7 @@ pub async fn open(
     options: &PassOptions,
 ) -> Result<Vec<TcpStream>, String> {
     let (peer, tokens) = (session.peer, tokens.to_vec());
-    let spec = SocketSpec { mss_clamp: clamp, bind: session.settings.bind, options: options.clone() };
+    let spec = SocketSpec { mss_clamp: clamp, bind: session.settings.bind, options: options.clone(), ..SocketSpec::default() };
     blocking(move || {
         tokens
             .iter()
