@@ -58,9 +58,14 @@ pub(super) const fn layer(kind: InterfaceKind) -> &'static str {
     }
 }
 
+/// The operating system of one end, as Rust names it: `linux`, `windows`, `macos`, `freebsd`; empty where it is not known.
+pub(super) fn os<'a>(seen: &Seen<'a>, role: Role) -> &'a str {
+    seen.doc.hosts.of(role).measured().map(|host| host.os.as_str()).unwrap_or_default()
+}
+
 /// How one end's interface gets this MTU: a command where the system has one, and the place in settings else.
 pub(super) fn set(seen: &Seen<'_>, role: Role, interface: Option<&Interface>, mtu: Mtu) -> String {
-    let os = seen.doc.hosts.of(role).measured().map(|host| host.os.as_str()).unwrap_or_default();
+    let os = os(seen, role);
     let name = interface.and_then(|interface| plain(&interface.name));
     let end = role.title();
     match (os, name) {

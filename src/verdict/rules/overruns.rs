@@ -6,6 +6,7 @@ use super::super::phases::slow_copies;
 use super::super::seen::{Load, Seen, Way};
 use super::super::words::bytes;
 use super::list::{Explains, Hit, Rule, RuleDoc};
+use super::mtu_advice;
 use crate::model::{Direction, Role};
 
 const CODE: &str = "network.power-saving";
@@ -56,7 +57,7 @@ fn overrun(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
         .shows(lost.words(role))
         .also(asleep)
         .also(way.wire.map(|wire| format!("{} arrive, the wire could carry {wire}.", pass.goodput_bps)));
-    Some(mended(hit, role))
+    Some(mended(hit, seen, role))
 }
 
 /// The same during a copy that falls behind while the passes of its direction had room.
@@ -81,17 +82,23 @@ fn overrun_in_copy(seen: &Seen<'_>, direction: Direction) -> Option<Hit> {
             .shows(format!("During {}: {}", copy.phase.words, lost.words(role)))
             .also(asleep)
             .shows(format!("It moves {}, what lies below it {}.", bytes(step.rate), bytes(step.expected)));
-        Some(mended(hit, role))
+        Some(mended(hit, seen, role))
     })
 }
 
 /// What to do about a port without room, by which of both it is.
-fn mended(hit: Hit, role: Role) -> Hit {
+fn mended(hit: Hit, seen: &Seen<'_>, role: Role) -> Hit {
     if hit.code == CODE {
         hit.advise("Turn active-state power management (ASPM) off for this card and measure again.")
     } else {
+        let settings = match mtu_advice::os(seen, role) {
+            "windows" => {
+                "Give the port more receive buffers and let interrupts come sooner (the adapter's properties, Advanced: “Receive Buffers”, “Interrupt Moderation”)."
+            }
+            _ => "Give the port a larger receive ring (ethtool -G PORT rx N) and let interrupts come sooner (ethtool -C PORT).",
+        };
         hit.titled(format!("The {}'s port has no room for the frames that arrive", role.title()))
-            .advise("Give the port a larger receive ring (ethtool -G PORT rx N) and let interrupts come sooner (ethtool -C PORT).")
+            .advise(settings)
             .advise("If that changes nothing, try another slot or another driver version, and turn flow control on at both ends of the cable.")
     }
 }

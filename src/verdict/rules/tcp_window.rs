@@ -4,6 +4,7 @@ use super::super::limits;
 use super::super::seen::{Load, Seen, Sums, Way};
 use super::super::words::percent;
 use super::list::{Hit, Rule, RuleDoc};
+use super::mtu_advice;
 use crate::model::finding::Where;
 use crate::model::throughput::Pass;
 use crate::units::{ByteSize, Elapsed};
@@ -35,11 +36,37 @@ fn windowed(seen: &Seen<'_>, way: &Way<'_>) -> Option<Hit> {
     let single = way.single.filter(|pass| pass.goodput_bps.as_f64() < reference * limits::LOSS_COSTS);
     let candidates = [Some(best).filter(|_| way.gap()), single];
     let (pass, hit) = candidates.into_iter().flatten().find_map(|pass| Some((pass, evidence(seen, way, pass)?)))?;
-    let mut hit = hit.advise(
-        "Raise the largest TCP buffers at the receiver (net.ipv4.tcp_rmem, net.core.rmem_max) and the sender (tcp_wmem).",
-    );
+    let (receiver, sender) = (way.direction.receiver(), way.direction.sender());
+    let mut hit = hit.advise(buffers(mtu_advice::os(seen, receiver), mtu_advice::os(seen, sender)));
     hit.one_flow = !std::ptr::eq(pass, best);
     Some(hit)
+}
+
+/// Where both ends let their TCP buffers grow, by the names of their systems' own settings: `net.inet.tcp.autorcvbufmax` of macOS,
+/// `net.inet.tcp.recvbuf_max` of FreeBSD; Windows sizes what it sends by itself.
+fn buffers(receiver: &str, sender: &str) -> String {
+    let first = match receiver {
+        "linux" => "Raise the largest TCP buffers at the receiver (net.ipv4.tcp_rmem, net.core.rmem_max)",
+        "windows" => {
+            "Let the receiver's window grow (Windows: `netsh interface tcp show global` tells the auto-tuning level, which belongs at normal)"
+        }
+        "macos" => "Raise the largest TCP buffers at the receiver (net.inet.tcp.autorcvbufmax)",
+        "freebsd" => "Raise the largest TCP buffers at the receiver (net.inet.tcp.recvbuf_max)",
+        _ => "Raise the largest TCP buffers at the receiver",
+    };
+    let setting = match sender {
+        "linux" => "tcp_wmem",
+        "macos" => "net.inet.tcp.autosndbufmax",
+        "freebsd" => "net.inet.tcp.sendbuf_max",
+        "windows" => return format!("{first}."),
+        _ => "",
+    };
+    match (receiver, setting) {
+        ("windows", "") => format!("{first}, and raise the sender's largest buffer."),
+        ("windows", setting) => format!("{first}, and raise the sender's largest buffer ({setting})."),
+        (_, "") => format!("{first} and the sender."),
+        (_, setting) => format!("{first} and the sender ({setting})."),
+    }
 }
 
 fn evidence(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> Option<Hit> {
@@ -81,4 +108,26 @@ fn evidence(seen: &Seen<'_>, way: &Way<'_>, pass: &Pass) -> Option<Hit> {
     }));
     hit = hit.also(buffered.map(|share| format!("The sender's own buffer stopped it for {} of the time.", percent(share))));
     Some(hit.also(arithmetic).also(scaling))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::buffers;
+
+    #[test]
+    fn each_system_is_told_its_own_settings() {
+        for (receiver, sender, words) in [
+            ("linux", "linux", &["net.ipv4.tcp_rmem", "tcp_wmem"][..]),
+            ("windows", "linux", &["netsh interface tcp", "tcp_wmem"]),
+            ("linux", "windows", &["net.ipv4.tcp_rmem"]),
+            ("macos", "linux", &["autorcvbufmax", "tcp_wmem"]),
+            ("windows", "freebsd", &["netsh", "sendbuf_max"]),
+            ("", "", &["the receiver and the sender"]),
+        ] {
+            let told = buffers(receiver, sender);
+            assert!(words.iter().all(|word| told.contains(word)) && told.ends_with('.'), "{told}");
+            assert_eq!(told.contains("tcp_rmem"), receiver == "linux", "{told}");
+            assert_eq!(told.contains("tcp_wmem"), sender == "linux", "{told}");
+        }
+    }
 }
