@@ -67,7 +67,7 @@ pub fn serve(args: &ServeArgs) -> Exit {
         print(&format!("Pairing code: {code}\n"));
         match &args.dir {
             Some(dir) => {
-                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+                let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
                 print(&format!("Disk tests go to {} and are removed again.\n", dir.display()));
             }
             None => {
