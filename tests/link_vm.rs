@@ -217,6 +217,13 @@ fn aggregations_are_told_as_the_kernel_tells_them() {
     assert_eq!(team.names(), ["team0", "p1", "p2"]);
     assert!(team.agrees() >= 25);
     assert_eq!(team.interface("team0").kind, InterfaceKind::Team);
+
+    for (far, port) in [(2, "p1"), (3, "p2")] {
+        let document: Document = serde_json::from_str(said.part(&format!("bridge to {far}"))).unwrap();
+        let links = document.measurements.link.measured().unwrap();
+        let names: Vec<_> = links.pc.measured().unwrap().stack.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["br0", port], "the way to 10.77.0.{far}");
+    }
 }
 
 /// The flows of a pass and the bond as it was then.

@@ -153,7 +153,9 @@ mod netlink {
         BondAdInfo, BondAdSelect, BondFailOverMac, BondLacpRate, BondMode, InfoBond, InfoBondPort, InfoData, InfoKind,
         InfoPortData, InfoPortKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage,
     };
-    use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+    use netlink_packet_route::neighbour::{
+        NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+    };
     use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
     use proptest::prelude::*;
 
@@ -247,10 +249,35 @@ mod netlink {
         assert!(rtnl::neighbours_request(v6).len() >= 28, "a header and a neighbour's");
     }
 
+    #[test]
+    fn a_bridges_table_tells_the_port_behind_which_an_address_is() {
+        let mac = [2, 0, 0, 0, 0, 0x21];
+        let entry = |family, state, flags, hardware: &[u8]| {
+            let mut message = NeighbourMessage::default();
+            (message.header.ifindex, message.header.state, message.header.flags) = (7, state, flags);
+            message.header.family = family;
+            message.attributes = vec![NeighbourAttribute::LinkLayerAddress(hardware.to_vec())];
+            rtnl::decode_bridged(&bytes(RouteNetlinkMessage::NewNeighbour(message)))
+        };
+        let (bridge, none) = (AddressFamily::Bridge, NeighbourFlags::empty());
+        for (name, told, found) in [
+            ("learnt", entry(bridge, NeighbourState::Reachable, none, &mac), true),
+            ("old", entry(bridge, NeighbourState::Stale, none, &mac), true),
+            ("set by hand", entry(bridge, NeighbourState::Noarp, none, &mac), true),
+            ("our own", entry(bridge, NeighbourState::Permanent, none, &mac), false),
+            ("a card's filter", entry(bridge, NeighbourState::Reachable, NeighbourFlags::Own, &mac), false),
+            ("a neighbour", entry(AddressFamily::Inet, NeighbourState::Reachable, none, &mac), false),
+            ("no Ethernet", entry(bridge, NeighbourState::Reachable, none, &mac[..4]), false),
+        ] {
+            assert_eq!(told, found.then_some((7, mac)), "{name}");
+        }
+        assert!(rtnl::bridges_request().len() >= 28, "a header and a neighbour's");
+    }
+
     proptest! {
         #[test]
         fn random_neighbours_never_panic(
-            family in prop::sample::select(vec![2u8, 10, 0, 28]),
+            family in prop::sample::select(vec![2u8, 7, 10, 0, 28]),
             data in prop::collection::vec((0u16..16, prop::collection::vec(any::<u8>(), 0..24)), 0..8),
             cut in 0..80usize,
         ) {
@@ -264,9 +291,9 @@ mod netlink {
             let mut message = (body.len() as u32 + 16).to_ne_bytes().to_vec();
             message.extend([28, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
             message.extend(body);
-            let _ = rtnl::decode_neighbour(&message);
+            let _ = (rtnl::decode_neighbour(&message), rtnl::decode_bridged(&message));
             message.truncate(cut);
-            let _ = rtnl::decode_neighbour(&message);
+            let _ = (rtnl::decode_neighbour(&message), rtnl::decode_bridged(&message));
         }
     }
 }

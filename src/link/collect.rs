@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::Peer;
 use super::facts::{LinkRow, Route};
 use super::route::{self, Tables};
+use super::spread::mac_of;
 use super::stack::Host;
 use super::tree::{Tree, is_interface_name};
 use super::{bond, elsewhere, interface, klog, whole};
@@ -14,6 +15,7 @@ use crate::model::outcome::Outcome;
 
 /// The interface that carries the traffic from `local` to `peer`, with everything below it.
 ///
+/// Of a bridge, only the port behind which the next hop is, where the kernel has learnt it; else all of them.
 /// A link-local peer's scope tells the interface, also where several have the same address. It asks the running kernel only
 /// when the tree is the system's own. Failed when no source names the interface. It takes some milliseconds and blocks.
 pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<HostLink> {
@@ -26,7 +28,8 @@ pub fn collect(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Outcome<Hos
         Err(why) => return Outcome::failed(why),
     };
     let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
-    let host = Host { tree, rows: &tables.rows };
+    let leading = leading(&top, route.gateway.unwrap_or(peer.address), &tables.rows, tree);
+    let host = Host { tree, rows: &tables.rows, leading: &leading };
     let gateway = if complete {
         Outcome::Measured(route.gateway)
     } else {
@@ -59,9 +62,21 @@ pub fn leaves_by(local: IpAddr, peer: impl Into<Peer>, tree: &Tree) -> Option<(S
     }
     let Way { tables, top, .. } = way(local, peer, tree).ok()?;
     let tree = &tree.seen_from(tables.rows.iter().find(|row| row.name == top));
-    let host = Host { tree, rows: &tables.rows };
+    let host = Host { tree, rows: &tables.rows, leading: &[] };
     let kind = if is_interface_name(&top) { interface::kind_of(&host, &top) } else { Kind::Unknown };
     Some((top, kind))
+}
+
+/// The ports of this host's bridges behind which the next hop `hop` is; its address is known after a packet to it, as the connection
+/// of the two ends was.
+fn leading(top: &str, hop: IpAddr, rows: &[LinkRow], tree: &Tree) -> Vec<u32> {
+    let bridged = rows.iter().any(|row| row.kind.as_deref() == Some("bridge"));
+    if !bridged || !tree.is_live() {
+        return Vec::new();
+    }
+    let row = rows.iter().find(|row| row.name == top);
+    let Some(mac) = mac_of(hop, top, row, tree) else { return Vec::new() };
+    route::bridged().into_iter().filter(|(_, behind)| *behind == mac).map(|(port, _)| port).collect()
 }
 
 /// How the traffic to a peer leaves.

@@ -68,6 +68,19 @@ pub(super) fn rows() -> Vec<LinkRow> {
     messages.iter().filter_map(|message| super::rtnl::decode_link(message)).collect()
 }
 
+/// What the kernel's bridges have learnt: their ports' indices and the addresses behind these; empty when it does not tell.
+#[cfg(target_os = "linux")]
+pub(super) fn bridged() -> Vec<(u32, [u8; 6])> {
+    let messages = crate::sys::net::rtnetlink(&super::rtnl::bridges_request()).unwrap_or_default();
+    messages.iter().filter_map(|message| super::rtnl::decode_bridged(message)).collect()
+}
+
+/// There is no netlink here.
+#[cfg(not(target_os = "linux"))]
+pub(super) const fn bridged() -> Vec<(u32, [u8; 6])> {
+    Vec::new()
+}
+
 /// There is no netlink here.
 #[cfg(not(target_os = "linux"))]
 pub(super) const fn rows() -> Vec<LinkRow> {

@@ -13,7 +13,9 @@ use netlink_packet_route::link::{
     BondAdInfo, BondMode, BondPortState, ChurnState, InfoBond, InfoBondPort, InfoData, InfoPortData, InfoVlan, LinkAttribute,
     LinkFlags, LinkHeader, LinkInfo, LinkMessage, MiiStatus, Stats64,
 };
-use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourHeader, NeighbourMessage, NeighbourState};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourHeader, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteType, RouteVia,
 };
@@ -89,6 +91,29 @@ pub(super) fn decode_neighbour(message: &[u8]) -> Option<NeighbourRow> {
         }
     }
     Some(NeighbourRow { index: header.ifindex, address: address?, mac: mac? })
+}
+
+/// The request for what all bridges have learnt: which hardware address is behind which of their ports.
+pub(super) fn bridges_request() -> Vec<u8> {
+    let mut message = NeighbourMessage::default();
+    message.header.family = netlink_packet_route::AddressFamily::Bridge;
+    serialise(RouteNetlinkMessage::GetNeighbour(message), NLM_F_DUMP)
+}
+
+/// Decodes one entry of a bridge's table: the port's index and the address behind it. None when it is none, when the address is the
+/// host's own (`NUD_PERMANENT`), or when it is the filter of a card or a tunnel and no bridge's (`NTF_SELF`).
+pub(super) fn decode_bridged(message: &[u8]) -> Option<(u32, [u8; 6])> {
+    let body = payload(message)?;
+    let header = NeighbourHeader::parse(body.get(..NEIGHBOUR_HEADER)?).ok()?;
+    let own = header.state == NeighbourState::Permanent || header.flags.contains(NeighbourFlags::Own);
+    if header.family != netlink_packet_route::AddressFamily::Bridge || own {
+        return None;
+    }
+    let facts = NlasIterator::new(body.get(NEIGHBOUR_HEADER..)?).map_while(Result::ok);
+    facts.into_iter().find_map(|nla| match NeighbourAttribute::parse_with_param(&nla, header.family) {
+        Ok(NeighbourAttribute::LinkLayerAddress(bytes)) => Some((header.ifindex, <[u8; 6]>::try_from(bytes).ok()?)),
+        _ => None,
+    })
 }
 
 /// The part behind the netlink header.

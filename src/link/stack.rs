@@ -15,6 +15,8 @@ pub(super) struct Host<'a> {
     pub tree: &'a Tree,
     /// The kernel's list; empty when it could not be had.
     pub rows: &'a [LinkRow],
+    /// The ports of bridges behind which the next hop is, by index; empty where no bridge knows it, or where all ports are meant.
+    pub leading: &'a [u32],
 }
 
 impl Host<'_> {
@@ -33,10 +35,19 @@ impl Host<'_> {
         self.rows.iter().filter(|row| row.master == Some(master.index)).map(|row| row.name.clone()).collect()
     }
 
+    /// Of the ports of the bridge `name` the one that leads to the next hop, else all.
+    fn bridged(&self, name: &str) -> Vec<String> {
+        let all = self.ports(name);
+        let leads = |port: &String| self.row(port).is_some_and(|row| self.leading.contains(&row.index));
+        let leading: Vec<String> = all.iter().filter(|port| leads(port)).cloned().collect();
+        if leading.is_empty() { all } else { leading }
+    }
+
     /// The interfaces directly below `name`.
     fn below(&self, name: &str, kind: Kind) -> Vec<String> {
         let ports = match kind {
-            Kind::Bond | Kind::Team | Kind::Bridge => self.ports(name),
+            Kind::Bond | Kind::Team => self.ports(name),
+            Kind::Bridge => self.bridged(name),
             Kind::Vlan | Kind::Macvlan => self.lower(name),
             Kind::Physical if self.row(name).and_then(|row| row.kind.as_deref()) == Some("dsa") => self.lower(name),
             _ => return Vec::new(),
@@ -138,8 +149,12 @@ mod tests {
     }
 
     fn stack(rows: &[LinkRow], top: &str) -> Vec<String> {
+        leading_stack(rows, top, &[])
+    }
+
+    fn leading_stack(rows: &[LinkRow], top: &str, leading: &[u32]) -> Vec<String> {
         let tree = Tree::new("/nonexistent");
-        let host = Host { tree: &tree, rows };
+        let host = Host { tree: &tree, rows, leading };
         let kind_of = |name: &str| match host.row(name).and_then(|row| row.kind.as_deref()) {
             None => Kind::Physical,
             Some(_) => super::super::kind::recognise(&tree, name, host.row(name), None),
@@ -168,6 +183,23 @@ mod tests {
         let names = stack(&rows, "br0");
         assert_eq!(names[..2], ["br0", "eth0"]);
         assert_eq!(names.len(), MOST);
+    }
+
+    #[test]
+    fn of_a_bridge_the_port_behind_which_the_next_hop_is_stands_for_all() {
+        let rows = [
+            row(1, "br0", "bridge", 0, 0),
+            row(2, "eth0", "", 1, 0),
+            row(3, "eth1", "", 1, 0),
+            row(4, "bond0", "bond", 1, 0),
+            row(5, "eth2", "", 4, 0),
+            row(6, "tap0", "tun", 1, 0),
+            row(7, "br0.5", "vlan", 0, 1),
+        ];
+        assert_eq!(leading_stack(&rows, "br0", &[3]), ["br0", "eth1"]);
+        assert_eq!(leading_stack(&rows, "br0.5", &[4]), ["br0.5", "br0", "bond0", "eth2"]);
+        // What is behind no port of this bridge says nothing of it.
+        assert_eq!(leading_stack(&rows, "br0", &[99, 5]).len(), 6);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn collect_all(tree: &Tree) -> Outcome<HostLink> {
     let has_one = |name: &str| addresses.measured().is_some_and(|all| all.iter().any(|it| it.interface == name));
     let names = names(tree, &rows);
     let tree = &tree.seen_from(rows.iter().find(|row| !row.loopback));
-    let host = Host { tree, rows: &rows };
+    let host = Host { tree, rows: &rows, leading: &[] };
     let (mut stack, mut seen): (Vec<Interface>, Vec<String>) = (Vec::new(), Vec::new());
     let known = names.clone();
     let mut left_out = u32::try_from(names.iter().filter(|name| name.contains('\u{fffd}')).count()).unwrap_or(u32::MAX);
@@ -152,7 +152,7 @@ pub(super) fn addresses(tree: &Tree, rows: &[LinkRow]) -> Outcome<Vec<HostAddres
     };
     let tree = &tree.seen_from(rows.iter().find(|row| !row.loopback));
     let listed = listed.into_iter().filter(|it| !it.is_loopback() && is_interface_name(&it.name)).take(MOST_ADDRESSES);
-    let host = &Host { tree, rows };
+    let host = &Host { tree, rows, leading: &[] };
     // An interface has several addresses, and is asked once.
     let mut asked: BTreeMap<String, (Kind, Option<BitRate>)> = BTreeMap::new();
     let known = listed.map(|it| {
@@ -223,7 +223,7 @@ mod tests {
             [("bond", false, true), ("bridge", true, true), ("bridge", false, false), ("vrf", true, false)]
         {
             let rows = [row(1, "up0", kind, None), row(2, "eth0", "dsa", Some(1))];
-            let host = Host { tree: &tree, rows: &rows };
+            let host = Host { tree: &tree, rows: &rows, leading: &[] };
             let listed = tops(&host, vec!["up0".into(), "eth0".into()], |name| with_address && name == "up0");
             assert_eq!(!listed.iter().any(|name| name == "eth0"), below, "{kind} {with_address}: {listed:?}");
         }

@@ -150,6 +150,13 @@ impl CpuWindow {
         if self.cores.is_empty() { 0.0 } else { self.cores.iter().map(CoreShare::busy).sum::<f64>() / self.cores.len() as f64 }
     }
 
+    /// The same without what weaklink itself burnt.
+    pub fn mean_busy_of_others(&self) -> f64 {
+        let ours: f64 = self.processes.iter().filter(|process| process.is_ours()).map(|process| process.cores).sum();
+        let cores = self.cores.len().max(1) as f64;
+        (self.mean_busy() - ours.max(0.0) / cores).max(0.0)
+    }
+
     /// How many full cores' worth of time all cores together were busy.
     pub fn busy_cores(&self) -> f64 {
         self.cores.iter().map(CoreShare::busy).sum()

@@ -47,15 +47,20 @@ pub(super) fn summary(document: &Document, view: &mut View) {
     }
 }
 
-/// The ends that nobody looked at, and why: what is not known of them may be the weak link.
+/// The ends that nobody looked at, and why: what is not known of them may be the weak link. Of one host alone the answer says it.
 fn unseen(document: &Document) -> Vec<(String, String)> {
     let Some(section) = document.measurements.link.measured() else { return Vec::new() };
-    let ends = ENDS.iter().filter(|role| document.plan.scope != Scope::LinkOfHost || **role == Role::Pc);
+    let ends = ENDS.iter().filter(|_| document.plan.scope != Scope::LinkOfHost);
     let why = |role: Role| match section.of(role) {
         Outcome::Measured(_) => None,
         Outcome::Skipped(why) | Outcome::Failed(why) => Some(format!("not looked at: {}", why.reason.trim())),
     };
     ends.filter_map(|role| why(*role).map(|why| (format!("{} ports", role.title()), why))).collect()
+}
+
+/// Whether an interface stands on another one by itself: a VLAN, or the port of a switch within the host (driver `dsa`).
+fn on_another(interface: &Interface) -> bool {
+    interface.kind == Kind::Vlan || interface.driver.measured().is_some_and(|driver| driver.value == "dsa")
 }
 
 /// The interfaces from the address to the cable: one upon the other, and the ports of an aggregation beside each other.
@@ -69,7 +74,16 @@ fn path(stack: &[Interface]) -> String {
         }
         _ => interface.name.clone(),
     };
-    stack.iter().filter(|interface| !port_of(&interface.name)).map(with_ports).collect::<Vec<_>>().join(" → ")
+    let shown: Vec<&Interface> = stack.iter().filter(|interface| !port_of(&interface.name)).collect();
+    let chain = |part: &[&Interface]| part.iter().map(|interface| with_ports(interface)).collect::<Vec<_>>();
+    // The ports of a bridge stand beside each other too; which of them leads on is not known where several are left.
+    let bridge = shown.iter().position(|interface| interface.kind == Kind::Bridge);
+    match bridge.and_then(|at| shown.split_at_checked(at + 1)) {
+        Some((above, ports)) if ports.len() > 1 && !ports.iter().any(|it| on_another(it)) => {
+            format!("{} ({})", chain(above).join(" → "), chain(ports).join(", "))
+        }
+        _ => chain(&shown).join(" → "),
+    }
 }
 
 fn way(document: &Document, role: Role, link: &HostLink) -> String {

@@ -6,6 +6,7 @@ use super::*;
 use crate::model::document::{Hosts, Measurements, Schema, Tool};
 use crate::model::link::{BondPort, Counters, CountersByInterface, LinkSection, Watched};
 use crate::model::link_event::LinkEvent;
+use crate::model::outcome::{Fact, Source};
 use crate::model::plan::{Depth, Plan, Workload};
 use crate::model::throughput::{DirectionThroughput, Pass, ThroughputSection};
 use crate::units::{ByteSize, Elapsed};
@@ -50,6 +51,26 @@ fn section(document: &mut Document) -> &mut LinkSection {
 fn carried(streams: u32, mbit: u64, seconds: f64) -> Outcome<Pass> {
     let elapsed_us = Elapsed((seconds * 1e6) as u64);
     Outcome::Measured(Pass { goodput_bps: BitRate::from_mbit(mbit), elapsed_us, ..Pass::blank(streams) })
+}
+
+#[test]
+fn the_ports_of_a_bridge_stand_beside_each_other_and_a_switchs_port_below_it() {
+    let named = |name: &str, kind| Interface::unknown(name, kind, "not asked");
+    let switched = |name: &str| {
+        let mut port = named(name, Kind::Physical);
+        port.driver = Outcome::Measured(Fact::new("dsa".to_owned(), Source::Sysfs));
+        port
+    };
+    let bridge = || named("br0", Kind::Bridge);
+    let port = |name: &str| named(name, Kind::Physical);
+    for (stack, told) in [
+        (vec![bridge(), port("eth0")], "br0 → eth0"),
+        (vec![named("br0.5", Kind::Vlan), bridge(), port("eth0"), port("eth1")], "br0.5 → br0 (eth0, eth1)"),
+        (vec![bridge(), named("eth0.5", Kind::Vlan), port("eth0")], "br0 → eth0.5 → eth0"),
+        (vec![bridge(), switched("lan1"), port("eth0")], "br0 → lan1 → eth0"),
+    ] {
+        assert_eq!(path(&stack), told);
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(run("sleep", &["600"], &Stop::new()).unwrap(), Printed::default());
         let endless = run("yes", &[], &Stop::new()).unwrap();
         assert_eq!((endless.text.len(), endless.whole), (100_000, false));
-        let part = run("sh", &["-c", "echo begun; sleep 600"], &Stop::new()).unwrap();
+        let part = run("sh", &["-c", "echo begun; exec sleep 600"], &Stop::new()).unwrap();
         assert_eq!((part.text.as_str(), part.whole), ("begun\n", false), "what came in time is kept");
         let stop = Stop::new();
         stop.set();

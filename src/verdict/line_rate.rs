@@ -48,14 +48,24 @@ pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
     }
     let claims =
         |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
-    let lowest = link.stack.iter().rev().filter(claims).find_map(|interface| interface.speed_bps.measured());
-    let speed = lowest.map(|fact| fact.value).filter(|rate| rate.0 > 0);
+    let claimed: Vec<(&Interface, BitRate)> =
+        link.stack.iter().filter(claims).filter_map(|it| Some((it, it.speed_bps.measured()?.value))).collect();
+    // A switch within the host has a port to the processor below its own ports (Linux' driver of them is called dsa).
+    let outer = |it: &Interface| it.driver.measured().is_some_and(|driver| driver.value == "dsa");
+    let switched = claimed.iter().any(|(it, _)| outer(it));
+    let speeds: HashSet<u64> = claimed.iter().filter(|(it, _)| !switched || outer(it)).map(|(_, rate)| rate.0).collect();
+    // Which of a bridge's ports leads to the other end is not known where several are left.
+    if speeds.len() > 1 && link.stack.iter().any(|it| it.kind == InterfaceKind::Bridge) {
+        return (None, None);
+    }
+    let speed = claimed.into_iter().map(|(_, rate)| rate).filter(|rate| rate.0 > 0).min();
     (speed, speed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::outcome::{Fact, Source};
     use crate::model::{Outcome, Role};
     use crate::verdict::scenario::healthy;
 
@@ -82,6 +92,30 @@ mod tests {
         top.carrier = Outcome::Measured(true);
         link.stack.insert(0, top);
         link
+    }
+
+    #[test]
+    fn a_bridge_of_unlike_ports_tells_no_line_and_a_switch_within_the_host_that_of_its_port() {
+        let named = |name: &str, kind, mbit: u64, driver: &str| {
+            let mut it = Interface::unknown(name, kind, "a test");
+            it.speed_bps = Outcome::Measured(Fact::new(BitRate::from_mbit(mbit), Source::Sysfs));
+            it.carrier = Outcome::Measured(true);
+            it.driver = Outcome::Measured(Fact::new(driver.to_owned(), Source::Sysfs));
+            it
+        };
+        let bridge = || named("br0", InterfaceKind::Bridge, 10_000, "bridge");
+        let port = |name: &str, mbit, driver: &str| named(name, InterfaceKind::Physical, mbit, driver);
+        for (name, stack, mbit) in [
+            ("one port", vec![bridge(), port("eth0", 2_500, "igc")], Some(2_500)),
+            ("two alike", vec![bridge(), port("eth0", 1_000, "igb"), port("eth1", 1_000, "igb")], Some(1_000)),
+            ("two unlike", vec![bridge(), port("eth0", 10_000, "ixgbe"), port("eth1", 1_000, "igb")], None),
+            ("a switch within", vec![bridge(), port("lan1", 1_000, "dsa"), port("eth0", 2_500, "mvneta")], Some(1_000)),
+        ] {
+            let document = healthy(1_000);
+            let links = document.measurements.link.measured().unwrap();
+            let link = HostLink { stack, ..links.of(Role::Nas).measured().unwrap().clone() };
+            assert_eq!(line_of(&link).1, mbit.map(BitRate::from_mbit), "{name}");
+        }
     }
 
     #[test]

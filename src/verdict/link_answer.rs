@@ -8,7 +8,7 @@ use crate::model::finding::{Component, Confidence, Status, Verdict};
 use crate::model::link::{HostLink, Interface, InterfaceKind, LinkSection};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
-use crate::model::{Document, Role};
+use crate::model::{Direction, Document, Role};
 
 /// More ports than this are not judged one by one; no collection lists as many.
 const MOST: usize = 64;
@@ -177,6 +177,7 @@ fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
         (Some(line), Some(wire)) => format!(" The line carries {line}: at most {wire} = {} of TCP.", wire.bytes()),
         _ => String::new(),
     };
+    let line = line + &narrowed(seen);
     // A hop between the two is seen under load only, and each way by itself.
     let least = seen.ways.iter().filter_map(super::seen::Way::rate).min();
     let slow = least.zip(wire).is_some_and(|(rate, wire)| rate.as_f64() < limits::NEAR_LINE_RATE * wire.as_f64());
@@ -206,6 +207,28 @@ fn between(seen: &Seen<'_>, section: &LinkSection) -> Verdict {
         verdict.sentence = verdict.sentence.replacen("Healthy:", "Healthy as far as was looked:", 1);
     }
     verdict
+}
+
+/// What an aggregation's own hash leaves of the line, each way: one port where all connections between the two hosts are one to it.
+fn narrowed(seen: &Seen<'_>) -> String {
+    let way = |direction: Direction| {
+        let sender = seen.end(direction.sender());
+        let bond = sender.bond().filter(|bond| ["802.3ad", "balance-xor"].contains(&bond.mode.as_str()))?;
+        let policy = bond.hash_policy.as_deref().filter(|policy| !policy.contains("3+4"))?;
+        let (flow, line) = (sender.flow?, seen.line?);
+        let top = sender.link?.stack.iter().find(|interface| interface.bond.is_some())?;
+        (flow < line).then(|| {
+            let wire = super::ideal::wire_ceiling(flow, seen.mtu, seen.ip);
+            format!(
+                " {} the {}'s {} sends all of it by one of its ports ({policy}): at most {wire} = {} of TCP.",
+                direction.arrow(),
+                direction.sender().title(),
+                top.name,
+                wire.bytes()
+            )
+        })
+    };
+    [Direction::Upload, Direction::Download].into_iter().filter_map(way).collect()
 }
 
 /// What passed under load, each way.

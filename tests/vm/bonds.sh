@@ -1,6 +1,6 @@
 # Aggregations between two hosts (network namespaces): what each is said to be, in every mode and state.
 . /lib.sh
-load bonding veth 8021q team team_mode_loadbalance
+load bonding bridge veth 8021q team team_mode_loadbalance
 
 addresses() { # INTERFACE
     ip -n pc addr add 10.77.0.1/24 dev "$1"
@@ -61,4 +61,26 @@ await 300 up
 look "team" pc
 kill "$(cat /run/teamd/team0.pid)"
 gone pc nas
+
+# A bridge with a port to each of two hosts: its table knows which of them leads to the one that is asked about.
+hosts 1 pc nas
+ip netns add other
+ip link add p2 netns pc type veth peer name p2 netns other
+ip -n pc link add br0 type bridge
+for port in p1 p2; do
+    ip -n pc link set $port up
+    ip -n pc link set $port master br0
+done
+ip -n pc link set br0 up
+ip -n other link set p2 up
+ip -n pc addr add 10.77.0.1/24 dev br0
+ip -n nas addr add 10.77.0.2/24 dev p1
+ip -n other addr add 10.77.0.3/24 dev p2
+for far in 2 3; do
+    # The first packet may come before the bridge forwards.
+    await 300 ip netns exec pc ping -c 1 -W 1 10.77.0.$far >&2
+    part "bridge to $far"
+    ip netns exec pc weaklink link 10.77.0.$far --no-agent --json
+done
+gone pc nas other
 exit 0

@@ -63,9 +63,8 @@ fn next_hop(link: &HostLink, row: Option<&LinkRow>, tree: &Tree) -> Outcome<[u8;
         Outcome::Measured(gateway) => gateway.unwrap_or(link.peer),
         Outcome::Skipped(why) | Outcome::Failed(why) => return Outcome::Skipped(why.clone()),
     };
-    let asked = row.filter(|_| tree.is_live()).and_then(|row| ask_kernel(hop, row.index));
-    let read = || arp_entry(&tree.read("/proc/net/arp").ok()?, hop, link.top()?.name.as_str());
-    asked.or_else(read).map_or_else(
+    let name = link.top().map_or("", |top| top.name.as_str());
+    mac_of(hop, name, row, tree).map_or_else(
         || {
             Outcome::skipped(format!(
                 "the kernel's table of neighbours has no MAC address of {hop}; after a packet to it, it has"
@@ -73,6 +72,12 @@ fn next_hop(link: &HostLink, row: Option<&LinkRow>, tree: &Tree) -> Outcome<[u8;
         },
         Outcome::Measured,
     )
+}
+
+/// The MAC address of the neighbour `hop` at the interface `name`, as the kernel knows it after a packet to it.
+pub(in crate::link) fn mac_of(hop: IpAddr, name: &str, row: Option<&LinkRow>, tree: &Tree) -> Option<[u8; 6]> {
+    let asked = row.filter(|_| tree.is_live()).and_then(|row| ask_kernel(hop, row.index));
+    asked.or_else(|| arp_entry(&tree.read("/proc/net/arp").ok()?, hop, name))
 }
 
 /// The neighbour's MAC address by route netlink.

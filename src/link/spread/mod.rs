@@ -24,5 +24,6 @@ mod tests;
 
 pub use check::check;
 pub use count::flows_for_all;
+pub(super) use headers::mac_of;
 pub use headers::{Headers, headers};
 pub use plan::{Flow, plan};

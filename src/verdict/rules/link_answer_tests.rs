@@ -4,7 +4,7 @@ use super::super::judge;
 use super::super::scenario::*;
 use crate::model::document::Measurements;
 use crate::model::finding::{Confidence, Status};
-use crate::model::link::{InterfaceKind, Watched};
+use crate::model::link::{Bond, BondPort, InterfaceKind, Watched};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Scope;
 use crate::model::{Direction, Document, Role};
@@ -66,6 +66,39 @@ fn an_end_that_was_not_looked_at_is_not_called_healthy_outright() {
     assert!(alone.sentence.starts_with("Healthy as far as was looked: "), "{}", alone.sentence);
     assert!(alone.sentence.ends_with("up to the NAS, was not looked at."), "{}", alone.sentence);
     assert_eq!(alone.confidence, Confidence::Medium);
+}
+
+#[test]
+fn a_hash_that_sees_one_connection_leaves_one_port_of_the_line() {
+    let bonded = |policy: &str| {
+        let mut doc = links(Scope::Link, 1_000, false);
+        for role in [Pc, Nas] {
+            let port = |name: &str| BondPort {
+                name: name.into(),
+                up: Some(true),
+                active: Some(true),
+                speed_bps: Some(mbit(1_000)),
+                ..BondPort::default()
+            };
+            let policy = if role == Nas { policy } else { "layer3+4" };
+            let mut top = interface("bond0", InterfaceKind::Bond, 2_000);
+            top.bond = Some(Bond {
+                mode: "802.3ad".into(),
+                hash_policy: Some(policy.into()),
+                ports: vec![port("eth0"), port("eth1")],
+                ..Bond::default()
+            });
+            doc.link(role).stack.insert(0, top);
+        }
+        judge(&doc).verdict.sentence
+    };
+    for (policy, told) in [("layer2", true), ("layer2+3", true), ("vlan+srcmac", true), ("layer3+4", false)] {
+        let sentence = bonded(policy);
+        assert!(sentence.contains("The line carries 2 Gbit/s"), "{sentence}");
+        let words = format!("NAS → PC the NAS's bond0 sends all of it by one of its ports ({policy}): at most 941 Mbit/s");
+        assert_eq!(sentence.contains(&words), told, "{sentence}");
+        assert!(!sentence.contains("PC → NAS the PC's"), "{sentence}");
+    }
 }
 
 #[test]
