@@ -102,6 +102,19 @@ fn a_hash_that_sees_one_connection_leaves_one_port_of_the_line() {
 }
 
 #[test]
+fn a_break_in_the_load_is_told_of_links_too_and_a_rhythm_is_not() {
+    for (stall_us, code) in [(1_400_000, "network.periodic-stalls"), (400_000, "none.links-consistent")] {
+        let mut doc = links(Scope::Link, 1_000, true);
+        doc.passes(Direction::Upload, |pass| {
+            pass.shape.longest_stall_us = Elapsed(stall_us);
+            pass.shape.empty_bins = (stall_us / pass.bins.interval_us.0) as u32;
+        });
+        let verdict = judge(&doc).verdict;
+        assert_eq!(verdict.code.to_string(), code, "{}", verdict.sentence);
+    }
+}
+
+#[test]
 fn what_was_stated_is_about_a_way_to_a_host_and_hides_no_port_of_this_one() {
     let mut doc = links(Scope::LinkOfHost, 100, false);
     doc.modes(Pc, &[100, 1_000], &[100, 1_000], &[100, 1_000]);

@@ -225,8 +225,8 @@ const ABOUT_MTU: [&str; 8] = [
 ];
 
 /// The codes of the rules that a document about links alone is judged by: what the ports and the kernel tell. What holds back a
-/// second of load is the question of other commands.
-const ABOUT_LINKS: [&str; 15] = [
+/// second of load is the question of other commands, but for a break in it.
+const ABOUT_LINKS: [&str; 16] = [
     "network.no-link",
     "network.link-below-capability",
     "network.half-duplex",
@@ -238,6 +238,7 @@ const ABOUT_LINKS: [&str; 15] = [
     "network.routed-or-firewalled",
     "network.cable-errors",
     "network.link-unstable",
+    "network.periodic-stalls",
     "network.lag-broken",
     "network.lag-single-flow",
     "network.lag-uneven-hash",

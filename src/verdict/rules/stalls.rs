@@ -27,7 +27,10 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
     if seen.local() {
         return Vec::new();
     }
-    seen.ways.iter().filter_map(|way| stalled(seen, way)).collect()
+    // Of links alone a rhythm is not asked; a break is.
+    let links = seen.doc.plan.scope.is_link();
+    let told = |way: &Way<'_>| if links { broken_off(way) } else { stalled(seen, way) };
+    seen.ways.iter().filter_map(told).collect()
 }
 
 /// What a pass's series looks like, where it is no even flow.
