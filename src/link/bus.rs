@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::pcie::{self, Lanes};
 use super::tree::{Tree, last_of_link, read};
-use crate::model::link::{Bus, BusPart, InterfaceKind};
+use crate::model::link::{Bus, BusPart, InterfaceKind, SWITCH_PORT};
 use crate::model::outcome::{Fact, Outcome, Source};
 use crate::units::BitRate;
 
@@ -146,9 +146,9 @@ pub(super) fn collect(tree: &Tree, name: &str, interface: InterfaceKind, driver:
         }
     }
     if tree.read(&format!("/sys/class/net/{name}/uevent")).is_ok_and(|text| text.lines().any(|line| line == "DEVTYPE=dsa")) {
-        way.note(
-            "a port of a switch chip: all of its ports share the chip's one line to the processor, whose rate is not told here",
-        );
+        way.note(&format!(
+            "{SWITCH_PORT}: all of its ports share the chip's one line to the processor, whose rate is not told here"
+        ));
     } else if way.parts.is_empty() && IN_CHIP.contains(&kind.as_str()) {
         way.note("part of the chip (SoC): no bus limits it");
     }

@@ -274,7 +274,15 @@ pub struct Interface {
     pub nic: Outcome<Box<Nic>>,
 }
 
+/// What the bus of such a port is said to be: one of several of a switch within the host, before the one port to its processor.
+pub const SWITCH_PORT: &str = "a port of a switch chip";
+
 impl Interface {
+    /// Whether it is a port of a switch within the host; the host's own port to that switch then stands below it.
+    pub fn is_switch_port(&self) -> bool {
+        self.bus.measured().is_some_and(|bus| bus.description.contains(SWITCH_PORT))
+    }
+
     /// An interface of which nothing more is known, for one reason.
     pub fn unknown(name: &str, kind: InterfaceKind, reason: &str) -> Self {
         Self {
@@ -361,6 +369,15 @@ pub struct Bus {
     /// Every part of the way, from the device itself up to the root; empty where the way is not shown.
     #[serde(default)]
     pub way: Vec<BusPart>,
+}
+
+#[cfg(test)]
+impl Bus {
+    /// A bus of which nothing but its words is known.
+    pub(crate) fn told(description: &str) -> Self {
+        let (kind, description) = (String::new(), description.to_owned());
+        Self { kind, rate_bps: None, max_rate_bps: None, description, way: Vec::new() }
+    }
 }
 
 /// One part of the way from a device to the root of its bus: the device, a bridge, a hub.

@@ -58,9 +58,9 @@ fn unseen(document: &Document) -> Vec<(String, String)> {
     ends.filter_map(|role| why(*role).map(|why| (format!("{} ports", role.title()), why))).collect()
 }
 
-/// Whether an interface stands on another one by itself: a VLAN, or the port of a switch within the host (driver `dsa`).
+/// Whether an interface stands on another one by itself: a VLAN, or the port of a switch within the host.
 fn on_another(interface: &Interface) -> bool {
-    interface.kind == Kind::Vlan || interface.driver.measured().is_some_and(|driver| driver.value == "dsa")
+    interface.kind == Kind::Vlan || interface.is_switch_port()
 }
 
 /// The interfaces from the address to the cable: one upon the other, and the ports of an aggregation beside each other.
@@ -94,11 +94,19 @@ fn way(document: &Document, role: Role, link: &HostLink) -> String {
     format!("{}, by {by}{}", route(link), hops.unwrap_or_default())
 }
 
+/// The sentences about an aggregation that the first screen has: of a hash also whether more connections help and how many, of other
+/// modes the first one, which says all of that.
+pub(super) fn says_first(spread: &FlowSpread) -> &[String] {
+    let hashed = spread.policy == "layer2" || spread.policy.contains('+');
+    spread.says.get(..if hashed { 2 } else { 1 }).unwrap_or(&spread.says)
+}
+
 /// How it works, and what the hash means for a copy.
 fn aggregation(bond: &Bond, spread: Option<&FlowSpread>) -> String {
     let used = bond.ports.iter().filter(|port| port.active == Some(true)).count();
     let policy = bond.hash_policy.as_ref().map(|policy| format!(", hash {policy}")).unwrap_or_default();
-    let says = spread.and_then(|spread| spread.says.first()).map(|says| format!(". {says}")).unwrap_or_default();
+    let says = spread.map_or(&[][..], says_first);
+    let says = if says.is_empty() { String::new() } else { format!(". {}", says.join(" ")) };
     format!("{}{policy}, {used} of {} ports carry traffic{says}", bond.mode, bond.ports.len())
 }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::document::{Hosts, Measurements, Schema, Tool};
-use crate::model::link::{BondPort, Counters, CountersByInterface, LinkSection, Watched};
+use crate::model::link::{BondPort, Bus, Counters, CountersByInterface, LinkSection, SWITCH_PORT, Watched};
 use crate::model::link_event::LinkEvent;
-use crate::model::outcome::{Fact, Source};
 use crate::model::plan::{Depth, Plan, Workload};
 use crate::model::throughput::{DirectionThroughput, Pass, ThroughputSection};
 use crate::units::{ByteSize, Elapsed};
@@ -58,7 +57,7 @@ fn the_ports_of_a_bridge_stand_beside_each_other_and_a_switchs_port_below_it() {
     let named = |name: &str, kind| Interface::unknown(name, kind, "not asked");
     let switched = |name: &str| {
         let mut port = named(name, Kind::Physical);
-        port.driver = Outcome::Measured(Fact::new("dsa".to_owned(), Source::Sysfs));
+        port.bus = Outcome::Measured(Bus::told(SWITCH_PORT));
         port
     };
     let bridge = || named("br0", Kind::Bridge);

@@ -1,5 +1,6 @@
 //! The links alone: what a port can do, what it negotiated, what else its driver tells, and the way of its bus.
 
+use super::link_screen::says_first;
 use super::machines::{ENDS, cell};
 use super::network::{is_odd, kind, source_word};
 use super::rates;
@@ -208,7 +209,8 @@ pub(super) fn spreads(document: &Document, view: &mut View) {
             (None, ports) => format!(": {} of {ports} ports can be reached", spread.reachable_ports),
         };
         facts.push((name.clone(), format!("{} over {}{all}", spread.policy, spread.ports.join(", "))));
-        let first = usize::from(document.plan.scope.is_link() && on_first_screen(link, spread));
+        let screen = document.plan.scope.is_link() && on_first_screen(link, spread);
+        let first = if screen { says_first(spread).len() } else { 0 };
         facts.extend(spread.says.iter().skip(first).map(|text| (name.clone(), text.clone())));
         table.rows.extend(spread.flows.iter().map(|flow| {
             vec![

@@ -50,10 +50,10 @@ pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
         |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
     let claimed: Vec<(&Interface, BitRate)> =
         link.stack.iter().filter(claims).filter_map(|it| Some((it, it.speed_bps.measured()?.value))).collect();
-    // A switch within the host has a port to the processor below its own ports (Linux' driver of them is called dsa).
-    let outer = |it: &Interface| it.driver.measured().is_some_and(|driver| driver.value == "dsa");
-    let switched = claimed.iter().any(|(it, _)| outer(it));
-    let speeds: HashSet<u64> = claimed.iter().filter(|(it, _)| !switched || outer(it)).map(|(_, rate)| rate.0).collect();
+    // A switch within the host has a port to the processor below its own ports.
+    let switched = claimed.iter().any(|(it, _)| it.is_switch_port());
+    let outer = claimed.iter().filter(|(it, _)| !switched || it.is_switch_port());
+    let speeds: HashSet<u64> = outer.map(|(_, rate)| rate.0).collect();
     // Which of a bridge's ports leads to the other end is not known where several are left.
     if speeds.len() > 1 && link.stack.iter().any(|it| it.kind == InterfaceKind::Bridge) {
         return (None, None);
@@ -65,6 +65,7 @@ pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::link::{Bus, SWITCH_PORT};
     use crate::model::outcome::{Fact, Source};
     use crate::model::{Outcome, Role};
     use crate::verdict::scenario::healthy;
@@ -96,20 +97,20 @@ mod tests {
 
     #[test]
     fn a_bridge_of_unlike_ports_tells_no_line_and_a_switch_within_the_host_that_of_its_port() {
-        let named = |name: &str, kind, mbit: u64, driver: &str| {
+        let named = |name: &str, kind, mbit: u64, bus: &str| {
             let mut it = Interface::unknown(name, kind, "a test");
             it.speed_bps = Outcome::Measured(Fact::new(BitRate::from_mbit(mbit), Source::Sysfs));
             it.carrier = Outcome::Measured(true);
-            it.driver = Outcome::Measured(Fact::new(driver.to_owned(), Source::Sysfs));
+            it.bus = Outcome::Measured(Bus::told(bus));
             it
         };
-        let bridge = || named("br0", InterfaceKind::Bridge, 10_000, "bridge");
-        let port = |name: &str, mbit, driver: &str| named(name, InterfaceKind::Physical, mbit, driver);
+        let bridge = || named("br0", InterfaceKind::Bridge, 10_000, "");
+        let port = |name: &str, mbit, bus: &str| named(name, InterfaceKind::Physical, mbit, bus);
         for (name, stack, mbit) in [
-            ("one port", vec![bridge(), port("eth0", 2_500, "igc")], Some(2_500)),
-            ("two alike", vec![bridge(), port("eth0", 1_000, "igb"), port("eth1", 1_000, "igb")], Some(1_000)),
-            ("two unlike", vec![bridge(), port("eth0", 10_000, "ixgbe"), port("eth1", 1_000, "igb")], None),
-            ("a switch within", vec![bridge(), port("lan1", 1_000, "dsa"), port("eth0", 2_500, "mvneta")], Some(1_000)),
+            ("one port", vec![bridge(), port("eth0", 2_500, "PCIe")], Some(2_500)),
+            ("two alike", vec![bridge(), port("eth0", 1_000, "PCIe"), port("eth1", 1_000, "PCIe")], Some(1_000)),
+            ("two unlike", vec![bridge(), port("eth0", 10_000, "PCIe"), port("eth1", 1_000, "PCIe")], None),
+            ("a switch within", vec![bridge(), port("lan1", 1_000, SWITCH_PORT), port("eth0", 2_500, "platform")], Some(1_000)),
         ] {
             let document = healthy(1_000);
             let links = document.measurements.link.measured().unwrap();

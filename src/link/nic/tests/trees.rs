@@ -146,6 +146,14 @@ const WAYS: [(&str, &str, Option<u64>, &[&str]); 12] = [
 
 #[test]
 #[cfg(unix)]
+fn the_port_of_a_switch_within_the_host_is_known_as_one() {
+    for (name, switched) in [("dsa.tree", true), ("soc.tree", false)] {
+        assert_eq!(crate::link::tests::link(name).top().unwrap().is_switch_port(), switched, "{name}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn the_whole_way_to_the_root_is_told() {
     let way = |name: &str| {
         let link = crate::link::tests::link(name);
