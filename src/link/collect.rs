@@ -1,6 +1,6 @@
 //! The link of this host towards the peer, joined from all sources.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Peer;
 use super::facts::{LinkRow, Route};
@@ -77,6 +77,19 @@ fn leading(top: &str, hop: IpAddr, rows: &[LinkRow], tree: &Tree) -> Vec<u32> {
     let row = rows.iter().find(|row| row.name == top);
     let Some(mac) = mac_of(hop, top, row, tree) else { return Vec::new() };
     route::bridged().into_iter().filter(|(_, behind)| *behind == mac).map(|(port, _)| port).collect()
+}
+
+/// The interface that the route to `peer` leaves by, where its carrier is missing: then nobody can answer from there.
+pub fn dead_port(peer: impl Into<Peer>) -> Option<String> {
+    let (peer, tree) = (peer.into(), Tree::system());
+    if elsewhere::used(&tree) {
+        return None;
+    }
+    let any = if peer.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let Way { tables, top, .. } = way(any, peer, &tree).ok()?;
+    let tree = tree.seen_from(tables.rows.iter().find(|row| row.name == top));
+    let carrier = is_interface_name(&top).then(|| tree.read(&format!("/sys/class/net/{top}/carrier")).ok()).flatten()?;
+    (carrier == "0").then_some(top)
 }
 
 /// How the traffic to a peer leaves.

@@ -125,7 +125,7 @@ pub(super) fn name(field: &[u8]) -> Option<String> {
 }
 
 /// The features that decide how much work a packet costs, by the kernel's names.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "rx-checksum",
     "tx-checksum-ipv4",
     "tx-checksum-ipv6",
@@ -139,6 +139,8 @@ const FEATURES: [&str; 13] = [
     "rx-gro-hw",
     "rx-lro",
     "rx-hashing",
+    // Without it a VLAN's tag stands within the frame, where the bonding driver's hash does not look.
+    "tx-vlan-hw-insert",
 ];
 
 /// Decodes the answer of `ETHTOOL_GFEATURES`: of the features that matter, those that are on and those

@@ -191,8 +191,15 @@ fn bond(text: &str) -> Option<EventKind> {
 fn link(text: &str) -> Option<EventKind> {
     const DOWN: [&str; 6] =
         ["link is down", "link down", "carrier off", "network connection: disconnected", "link status is: 0", "link is inactive"];
-    const UP: [&str; 6] =
-        ["link is up", "link up", "carrier on", "network connection: connected", "link status is: 1", "link becomes ready"];
+    const UP: [&str; 7] = [
+        "link is up",
+        "link up",
+        "nic up",
+        "carrier on",
+        "network connection: connected",
+        "link status is: 1",
+        "link becomes ready",
+    ];
     // atlantic: "link change old 10000 new 0".
     if let Some((_, change)) = text.split_once("link change old ") {
         let new = change.split_once(" new ").map(|(_, new)| new.trim());

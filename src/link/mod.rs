@@ -47,7 +47,7 @@ mod tests;
 
 pub use bond::parse as parse_bond;
 pub use cdp::decode as decode_cdp;
-pub use collect::{collect, leaves_by};
+pub use collect::{collect, dead_port, leaves_by};
 pub use counters::{counters, host_interface_names};
 pub use elsewhere::{from_pciconf, from_programs};
 pub use hash::{Frame, Policy, Transport, predicted_port};

@@ -137,7 +137,7 @@ pub(super) fn nothing_to_see(names: &[String]) -> String {
     let shown = names.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     format!(
-        "this host has no port but {shown}{more}: the loopback interface, or virtual ones without an address; in a container the ports are those of the machine around it"
+        "this host has no port of its own, only {shown}{more} (the loopback interface, and virtual ones without an address); in a container the ports are those of the machine around it"
     )
 }
 

@@ -34,6 +34,10 @@ pub(super) fn summary(document: &Document, view: &mut View) {
         }
         let heard = link.neighbours.measured().into_iter().flatten();
         facts.extend(heard.map(|switch| (format!("{} switch", named(document, role, &switch.interface)), neighbour(switch))));
+        // It fails only where the whole time was listened.
+        if let Outcome::Failed(why) = &link.neighbours {
+            facts.push((named(document, role, "switch"), format!("not heard: {}", why.reason)));
+        }
     }
     facts.extend(unseen(document));
     facts.push(("load".to_owned(), load(document)));
@@ -185,12 +189,14 @@ fn load(document: &Document) -> String {
     told.collect::<Vec<_>>().join(" · ")
 }
 
-/// What a watch counted; empty where nothing was, or nobody watched.
+/// What a watch counted; empty where nobody watched.
 fn watched(document: &Document) -> String {
     let watched = document.measurements.link.measured().and_then(|section| section.watched.measured());
     let Some((watched, grown)) = watched.map(|watched| (watched, grown(document, watched))) else { return String::new() };
     if grown.is_empty() {
-        return String::new();
+        // Where neither end could be watched, the reasons stand among what was not measured.
+        let any = watched.pc.measured().is_some() || watched.nas.measured().is_some();
+        return if any { format!("within {}: no errors or drops", watched.elapsed_us) } else { String::new() };
     }
     let named = grown.iter().take(MOST_NAMED).map(|(name, counted)| format!("{name}: {counted}"));
     format!("within {}: {}", watched.elapsed_us, named.collect::<Vec<_>>().join(" · "))

@@ -133,7 +133,7 @@ fn of_watched_counters_only_errors_and_drops_that_grew_are_told_and_whose() {
         || counted(&[("eth0", &[("rx_bytes", 90_000), ("rx_crc_errors", 3), ("rx_missed_errors", 0), ("tx_dropped", 1)])]);
     let nobody = || Outcome::skipped("no agent took part");
     for (case, scope, pc, nas, told) in [
-        ("nothing grew", Scope::Link, quiet(), quiet(), ""),
+        ("nothing grew", Scope::Link, quiet(), quiet(), "within 10 s: no errors or drops"),
         ("nobody counted", Scope::Link, nobody(), Outcome::failed("no counters"), ""),
         ("one end", Scope::Link, quiet(), damaged(), "within 10 s: NAS eth0: rx_crc_errors 3, tx_dropped 1"),
         (

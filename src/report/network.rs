@@ -95,7 +95,7 @@ pub(super) fn neighbour(neighbour: &Neighbour) -> String {
         neighbour.speed_bps.map(|rate| format!("runs at {rate}")),
         neighbour.duplex.map(|it| format!("{} duplex", duplex(it))),
         neighbour.lacp.as_ref().map(|[device, ours]| {
-            format!("it wants to aggregate (LACP state {}/{}), and this port is in no bond", device.state, ours.state)
+            format!("it wants to aggregate (LACP state {}/{}), and this port answers no LACP", device.state, ours.state)
         }),
     ];
     let said = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");

@@ -168,8 +168,11 @@ pub fn reach(target: &Target, family: Family, bind: Option<IpAddr>) -> Result<Tc
             let text = error.to_string();
             let text = text.strip_prefix(&format!("failed to connect to {address}: ")).unwrap_or(&text);
             let advice = match kind {
-                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "; is the address right, and the NAS on?",
-                _ => "",
+                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => match crate::link::dead_port(address) {
+                    Some(port) => format!("; {port}, by which the route leaves, has no link: is its cable plugged in?"),
+                    None => "; is the address right, and the NAS on?".to_owned(),
+                },
+                _ => String::new(),
             };
             SessionError::Connect { address: address_text, error: std::io::Error::new(kind, format!("{text}{advice}")) }
         }

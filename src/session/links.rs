@@ -104,6 +104,10 @@ fn somebody(peer: SocketAddr) -> Result<(), SessionError> {
         }
     }
     let Some(how) = how else { return Ok(()) };
+    // Our own port without a link is the answer, and the report says it.
+    if crate::link::dead_port(peer).is_some() {
+        return Ok(());
+    }
     let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     Err(SessionError::Nobody { address: peer.ip().to_string(), how, ports })
 }

@@ -7,7 +7,7 @@ use weaklink::model::{Fact, Outcome};
 use super::told::{Compare, Told};
 
 /// The features of which weaklink tells, by the kernel's names, and the older name under which `ethtool -k` shows some of them.
-const FEATURES: [(&str, &str); 13] = [
+const FEATURES: [(&str, &str); 14] = [
     ("rx-checksum", "rx-checksumming"),
     ("tx-checksum-ipv4", "tx-checksum-ipv4"),
     ("tx-checksum-ipv6", "tx-checksum-ipv6"),
@@ -21,6 +21,7 @@ const FEATURES: [(&str, &str); 13] = [
     ("rx-gro-hw", "rx-gro-hw"),
     ("rx-lro", "large-receive-offload"),
     ("rx-hashing", "receive-hashing"),
+    ("tx-vlan-hw-insert", "tx-vlan-offload"),
 ];
 
 /// The words of a port of which every `ethtool` command was asked.

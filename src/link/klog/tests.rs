@@ -65,6 +65,7 @@ const LINES: &[(&str, Option<EventKind>)] = &[
     ("bna: enp1s0f2 0 TXQ_STOPPED", None),
     ("mlx5_core 0000:01:00.0 ens1: Link up", Some(UP)),
     ("vmxnet3 0000:0b:00.0 ens192: NIC Link is Up 10000 Mbps", Some(up(10_000))),
+    ("alx 0000:03:00.0 eth0: NIC Up: 1 Gbps Full", Some(up(1_000))),
     ("r8152 2-1:1.0 eth1: carrier off", Some(EventKind::Down)),
     ("r8152 2-1:1.0 eth1: carrier on", Some(UP)),
     ("cdc_ncm 2-6:2.0 enx020000000001: network connection: disconnected", Some(EventKind::Down)),

@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use super::super::counted::raw;
 use super::super::ideal;
 use super::super::ladder::Part;
 use super::super::limits;
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
-use crate::model::Role;
 use crate::model::finding::Where;
 use crate::model::link::{HostAddress, HostLink, InterfaceKind};
+use crate::model::{Direction, Role};
 use crate::units::BitRate;
 
 const FASTER: &str = "network.slower-port-used";
@@ -122,18 +123,27 @@ fn asymmetric(seen: &Seen<'_>) -> Option<Hit> {
     // The same address at a port of the way, or at none with a cable, says nothing.
     let beside = |it: &HostAddress| it.kind != InterfaceKind::Loopback && link.stack.iter().all(|on| on.name != it.interface);
     let first = with.next()?;
-    if !beside(first) || !with.take(MOST).all(beside) {
+    if !beside(first) || !with.take(MOST).all(beside) || arrives(seen, &top.name) == Some(true) {
         return None;
     }
+    // A host takes its address in by any port; only what was counted shows by which.
+    let may = if arrives(seen, &top.name).is_some() { "arrive" } else { "may arrive" };
     Some(
         Hit::new(ASYMMETRIC, Role::Nas, Explains::Info)
             .weight(0.6, 1)
             .shows(format!(
-                "The NAS's address {} is on its port {}, and its route to {} leaves by {}: uploads arrive at {}, downloads leave by {}.",
+                "The NAS's address {} is on its port {}, and its route to {} leaves by {}: uploads {may} at {}, downloads leave by {}.",
                 link.local, first.interface, link.peer, top.name, first.interface, top.name
             ))
             .advise(format!("Use an address of {} for the NAS, or give each port a subnet of its own.", top.name)),
     )
+}
+
+/// Whether what was uploaded came in by the NAS's interface `name`, as its counter of bytes says; none without a pass or a counter.
+fn arrives(seen: &Seen<'_>, name: &str) -> Option<bool> {
+    let pass = seen.ways.iter().find(|way| way.direction == Direction::Upload)?.best?;
+    let counted = raw(pass, Role::Nas)?.get(name)?.get("rx_bytes").unwrap_or(0);
+    (pass.bytes.0 > 0).then_some(counted >= pass.bytes.0 / 2)
 }
 
 /// A pair of ports in one subnet that is faster than the pair in use.

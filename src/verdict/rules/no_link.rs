@@ -3,6 +3,7 @@
 use super::super::seen::Seen;
 use super::list::{Explains, Hit, Rule, RuleDoc};
 use crate::model::Role;
+use crate::model::link::InterfaceKind;
 use crate::model::plan::Scope;
 
 const CODE: &str = "network.no-link";
@@ -30,7 +31,12 @@ fn check(seen: &Seen<'_>) -> Vec<Hit> {
                 .weight(0.95, 2)
                 .shows(format!("The {}'s route leaves by {}, which has no link.", role.title(), top.name))
                 .noting(why.map(|fact| format!("The driver says: {}.", fact.value)))
-                .advise(format!("Plug in the cable of {}, then try another cable and another port of the switch.", top.name)),
+                .advise(match top.kind {
+                    // A program holds the other end of such an interface.
+                    InterfaceKind::Tunnel => format!("Start the program that serves {} (a VPN, a virtual machine).", top.name),
+                    InterfaceKind::Wifi => format!("Join the wireless network with {} first.", top.name),
+                    _ => format!("Plug in the cable of {}, then try another cable and another port of the switch.", top.name),
+                }),
         )
     };
     [Role::Pc, Role::Nas].into_iter().filter_map(dead).collect()
