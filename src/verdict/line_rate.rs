@@ -46,8 +46,14 @@ pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
             return (Some(BitRate(*fastest)), Some(BitRate(total)));
         }
     }
-    let claims =
-        |interface: &&Interface| !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface);
+    // What a cable in a copper module runs at is not known to the host, which sees the cage's rate.
+    let hidden = |interface: &Interface| {
+        let module = interface.nic.measured().and_then(|nic| nic.module.measured());
+        module.is_some_and(|module| module.value.hides_copper_rate)
+    };
+    let claims = |interface: &&Interface| {
+        !interface.kind.speed_is_no_evidence() && interface.bond.is_none() && has_link(interface) && !hidden(interface)
+    };
     let claimed: Vec<(&Interface, BitRate)> =
         link.stack.iter().filter(claims).filter_map(|it| Some((it, it.speed_bps.measured()?.value))).collect();
     // A switch within the host has a port to the processor below its own ports.
@@ -66,6 +72,7 @@ pub(super) fn line_of(link: &HostLink) -> (Option<BitRate>, Option<BitRate>) {
 mod tests {
     use super::*;
     use crate::model::link::{Bus, SWITCH_PORT};
+    use crate::model::nic::{Module, Nic};
     use crate::model::outcome::{Fact, Source};
     use crate::model::{Outcome, Role};
     use crate::verdict::scenario::healthy;
@@ -117,6 +124,18 @@ mod tests {
             let link = HostLink { stack, ..links.of(Role::Nas).measured().unwrap().clone() };
             assert_eq!(line_of(&link).1, mbit.map(BitRate::from_mbit), "{name}");
         }
+    }
+
+    #[test]
+    fn a_copper_module_in_a_cage_tells_no_line() {
+        let mut document = healthy(10_000);
+        let links = document.measurements.link.measured_mut().unwrap();
+        let Outcome::Measured(link) = &mut links.nas else { panic!("links") };
+        assert_eq!(line_of(link).1, Some(BitRate::from_mbit(10_000)));
+        let mut nic = Nic::unknown("a test");
+        nic.module = Outcome::Measured(Fact::new(Module { hides_copper_rate: true, ..Module::default() }, Source::Ethtool));
+        link.stack[0].nic = Outcome::Measured(Box::new(nic));
+        assert_eq!(line_of(link), (None, None));
     }
 
     #[test]
